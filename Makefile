@@ -1,0 +1,43 @@
+# Everything here works on a fresh machine with Python 3.11 or newer: the first target that needs it makes .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint study docs clean
+
+demo: .venv/demo
+	$(BIN)/tempering estimate
+
+test: .venv/dev lint
+	$(BIN)/pytest -m "not slow"
+
+lint: .venv/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/pyright
+
+study: .venv/dev
+	$(BIN)/pytest -m slow
+	$(BIN)/python experiments/small_rbms.py
+	$(BIN)/python experiments/figure3.py
+	$(BIN)/python benchmarks/gibbs.py
+	$(BIN)/python benchmarks/memory.py
+
+docs: .venv/docs
+	$(BIN)/mkdocs build --strict
+
+.venv/demo: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+.venv/dev: .venv/demo
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[dev]"
+	touch $@
+
+.venv/docs: .venv/demo
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[docs]"
+	touch $@
+
+clean:
+	rm -rf .venv site

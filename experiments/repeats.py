@@ -1,0 +1,110 @@
+"""Repeats of one estimate over seeds, compared with a known log Z. Used by the experiments; defines no algorithm."""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+import tempering as tp
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = ROOT.parent / "shared" / "data"
+RESULTS = ROOT / "benchmarks" / "results"
+
+
+def use_all_cores() -> None:
+    """As the command line does: one CPU device a core."""
+    jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)
+
+
+def mnist_base() -> np.ndarray:
+    """Pixel frequencies of the binarized MNIST that the RBMs were trained on."""
+    return tp.load_data(DATA / "mnist_binarized.npz", num_visible=784).mean(axis=0)
+
+
+def repeat(rbm: tp.RBM, base: np.ndarray, truth: float, seeds: range, **settings: Any) -> list[dict[str, Any]]:
+    """One row per seed: the error, the claimed error, whether the interval covers, the verdict."""
+    rows = []
+    for seed in seeds:
+        result = tp.estimate(rbm, base, seed=seed, **settings)
+        low, high = result.interval
+        rows.append(
+            {
+                "seed": seed,
+                "error": result.log_z - truth,
+                "std_error": result.std_error,
+                "covers": low <= truth <= high,
+                "verdict": result.verdict.label,
+                "round_trips": result.diagnosis.round_trips_per_chain,
+                "annealed_error": None if result.annealed is None else result.annealed.log_z - truth,
+                "num_warmup_sweeps": result.num_warmup_sweeps,
+                "seconds": result.seconds,
+            }
+        )
+    return rows
+
+
+def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """What a table shows of the repeats."""
+    errors = np.array([row["error"] for row in rows])
+    good = [row for row in rows if row["verdict"] == "good"]
+    return {
+        "runs": len(rows),
+        "rmse": float(np.sqrt(np.mean(errors**2))),
+        "bias": float(errors.mean()),
+        "mean_std_error": float(np.mean([row["std_error"] for row in rows])),
+        "coverage": float(np.mean([row["covers"] for row in rows])),
+        "good": len(good),
+        "good_coverage": float(np.mean([row["covers"] for row in good])) if good else None,
+        "good_worst": max((abs(row["error"]) for row in good), default=None),
+        "annealed_rmse": _rmse([row["annealed_error"] for row in rows]),
+        "warmup_sweeps": rows[0]["num_warmup_sweeps"],
+        "seconds_per_run": float(np.mean([row["seconds"] for row in rows])),
+    }
+
+
+def print_table(summaries: dict[str, dict[str, Any]]) -> None:
+    """One line per setting."""
+    names = list(next(iter(summaries.values())))
+    print("| setting | " + " | ".join(name.replace("_", " ") for name in names) + " |")
+    print("| --- |" + " ---: |" * len(names))
+    for setting, values in summaries.items():
+        print(f"| {setting} | " + " | ".join(_shown(values[name]) for name in names) + " |", flush=True)
+
+
+def write(name: str, summaries: dict[str, dict[str, Any]], rows: dict[str, list[dict[str, Any]]]) -> Path:
+    """Keep the table with where it came from."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    file = RESULTS / f"{name}.json"
+    file.write_text(json.dumps({"about": about(), "summaries": summaries, "rows": rows}, indent=1) + "\n")
+    return file
+
+
+def about() -> dict[str, Any]:
+    """The command, the commit and the machine's kind."""
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    script = Path(sys.argv[0]).resolve()
+    return {
+        "command": " ".join(["python", str(script.relative_to(ROOT)), *sys.argv[1:]]),
+        "commit": commit.stdout.strip(),
+        "date": time.strftime("%Y-%m-%d"),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {jax.devices()[0].device_kind}, jax {jax.__version__}",
+    }
+
+
+def _rmse(errors: list[float | None]) -> float | None:
+    known = [error for error in errors if error is not None]
+    return float(np.sqrt(np.mean(np.square(known)))) if known else None
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.3f}" if isinstance(value, float) else str(value)

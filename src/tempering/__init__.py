@@ -1,0 +1,36 @@
+"""Log partition functions by Rao-Blackwellized tempered sampling, with error bars that hold."""
+
+from tempering._errors import InputError as InputError
+from tempering.diagnostics import Verdict as Verdict
+from tempering.estimate import Progress as Progress
+from tempering.estimate import Settings as Settings
+from tempering.estimate import estimate as estimate
+from tempering.estimators import LogZ as LogZ
+from tempering.estimators import ais as ais
+from tempering.estimators import rsd as rsd
+from tempering.estimators import rts as rts
+from tempering.estimators import sd as sd
+from tempering.estimators import ts as ts
+from tempering.frontends.load import load as load
+from tempering.frontends.load import load_data as load_data
+from tempering.kernels import AbstractMove as AbstractMove
+from tempering.kernels import BlockGibbs as BlockGibbs
+from tempering.kernels import Position as Position
+from tempering.kernels import SimulatedTempering as SimulatedTempering
+from tempering.ladder import AbstractPath as AbstractPath
+from tempering.ladder import Draw as Draw
+from tempering.ladder import Ladder as Ladder
+from tempering.ladder import exponential_log_prior as exponential_log_prior
+from tempering.ladder import geometric_betas as geometric_betas
+from tempering.ladder import uniform_betas as uniform_betas
+from tempering.ladder import uniform_log_prior as uniform_log_prior
+from tempering.models import RBM as RBM
+from tempering.paths import Bernoulli as Bernoulli
+from tempering.paths import GeometricPath as GeometricPath
+from tempering.paths import Unnormalised as Unnormalised
+from tempering.results import Result as Result
+from tempering.run import run as run
+from tempering.stats import TemperingRecord as TemperingRecord
+from tempering.stats import TemperingStats as TemperingStats
+from tempering.warmup import AnnealedStart as AnnealedStart
+from tempering.warmup import InitialIterations as InitialIterations

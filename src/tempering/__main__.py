@@ -1,0 +1,5 @@
+"""`python -m tempering`."""
+
+from tempering.cli import main
+
+main()

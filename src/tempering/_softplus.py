@@ -1,0 +1,120 @@
+"""Σ_j softplus(β a_j) for every β of a ladder at once, for about the price of one.
+
+Done plainly, K inverse temperatures and J hidden units need K·J exponentials and logarithms. But
+
+    softplus(β a) = max(β a, 0) + log1p(exp(−β |a|)),
+
+the first part is linear in β ≥ 0, and the second is, for every β in [0, 1], a smooth function of t = |a| on
+[0, T]. All of those functions lie within 1e-7 of one short space: polynomials in x = (t − s)/(t + s), stretched
+to [−1, 1] (rational Chebyshev functions of t). So it is enough to sum a basis of that space over the units,
+without exp or log, and to multiply the sums by small matrices that are made once per ladder on the host.
+
+The basis is made of products T_a(x)·T_{mb}(x), a < m, b < n: they span all polynomials of degree below m·n, and
+their sums over the units are one small matrix product of m by n arrays instead of m·n passes over memory.
+The functions of β span fewer dimensions still, so the sums pass through `compress` before every rung is formed.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+TOLERANCE = 1e-7  # largest error per unit, over all β in the ladder and all |a| ≤ T
+_SIZES = ((4, 4), (5, 4), (5, 5), (6, 5), (6, 6), (7, 6), (7, 7), (8, 8), (10, 10))
+_SCALES = (4.0, 8.0, 12.0, 18.0, 28.0, 45.0)  # candidates for s
+
+
+class SoftplusSums(eqx.Module):
+    """Maps the fields a of all units to Σ_j log1p(exp(−β_k |a_j|)) at every rung k, within `TOLERANCE` a unit."""
+
+    scale: float
+    bound: float
+    compress: Float[Array, "mode basis"]
+    expand: Float[Array, "rung mode"]
+    num_low: int = eqx.field(static=True)
+    num_high: int = eqx.field(static=True)
+
+    def modes(self, field: Float[Array, " unit"]) -> Float[Array, " mode"]:
+        """The sums over units from which every rung follows linearly, by `expand`."""
+        x = _stretch(jnp.abs(field), self.scale, self.bound, jnp)
+        low, high = _chebyshev_factors(x, self.num_low, self.num_high, jnp)
+        # Highest precision: a GPU would otherwise round to ten bits.
+        sums = jnp.matmul(low, high.T, precision=jax.lax.Precision.HIGHEST)
+        return jnp.matmul(self.compress, sums.ravel(), precision=jax.lax.Precision.HIGHEST)
+
+
+def fit_softplus_sums(betas: np.ndarray, bound: float) -> SoftplusSums | None:
+    """Choose the smallest basis that holds `TOLERANCE` for |a| ≤ bound, or None if none here is large enough."""
+    bound = max(float(bound), 1.0)
+    few_betas = betas[np.unique(np.linspace(0, 1, 40) ** 3 * (len(betas) - 1)).astype(int)]  # dense near 0: hardest
+    for num_low, num_high in _SIZES:
+        errors = [_Fit(few_betas, bound, scale, num_low, num_high).error() for scale in _SCALES]
+        if min(errors) < 0.7 * TOLERANCE:
+            scale = _SCALES[int(np.argmin(errors))]
+            compress, expand = _Fit(betas, bound, scale, num_low, num_high).truncated()
+            return SoftplusSums(scale, bound, compress, expand, num_low, num_high)
+    return None
+
+
+class _Fit:
+    """Least squares of log1p(exp(−β t)), all β of a ladder at once, on Chebyshev points of x, in float64."""
+
+    def __init__(self, betas: np.ndarray, bound: float, scale: float, num_low: int, num_high: int):
+        x = np.cos(np.pi * (np.arange(300) + 0.5) / 300)
+        low, high = _chebyshev_factors(x, num_low, num_high, np)
+        basis = (low[:, None, :] * high[None, :, :]).reshape(num_low * num_high, -1).T
+        self.orthogonal, self.triangle = np.linalg.qr(basis)  # (point, basis), (basis, basis)
+        self.wanted = np.log1p(np.exp(-np.outer(_unstretch(x, scale, bound), betas)))  # (point, rung)
+        self.coefficients = self.orthogonal.T @ self.wanted
+
+    def error(self) -> float:
+        return _largest(self.orthogonal @ self.coefficients - self.wanted)
+
+    def truncated(self) -> tuple[Float[Array, "mode basis"], Float[Array, "rung mode"]]:
+        """The fit as a product of two thin matrices, with no more modes than the tolerance needs."""
+        left, size, right = np.linalg.svd(self.coefficients, full_matrices=False)
+        per_unit = np.sqrt(len(self.wanted))  # makes each mode of order one for one unit
+        to_basis = np.linalg.solve(self.triangle, left) * per_unit
+        values = self.orthogonal @ left * per_unit  # of each mode at each point
+        shares = (size[:, None] * right).T / per_unit  # of each mode in each rung
+        num_modes = next(
+            (
+                n
+                for n in range(1, len(size))
+                if _largest(values[:, :n] @ shares[:, :n].T - self.wanted) < 0.9 * TOLERANCE
+            ),
+            len(size),
+        )
+        return (
+            jnp.asarray(to_basis[:, :num_modes].T, jnp.float32),
+            jnp.asarray(shares[:, :num_modes], jnp.float32),
+        )
+
+
+def _largest(array: np.ndarray) -> float:
+    return float(np.abs(array).max())
+
+
+def _chebyshev_factors(x, num_low: int, num_high: int, xp):
+    """T_0 … T_{m−1} of x, and T_0, T_m, T_{2m}, … of x: their products are the basis."""
+    low = [xp.ones_like(x), x]
+    while len(low) <= num_low:
+        low.append(2 * x * low[-1] - low[-2])
+    stride = low.pop()  # T_m
+    high = [xp.ones_like(x), stride]
+    while len(high) < num_high:
+        high.append(2 * stride * high[-1] - high[-2])
+    return xp.stack(low), xp.stack(high)
+
+
+def _stretch(t, scale, bound, xp):
+    """t in [0, bound] to x in [−1, 1], fine near t = 0 and coarse far away."""
+    widest = 2 * bound / (bound + scale)
+    return xp.minimum(2 * (2 * t / (t + scale)) / widest - 1, 1.0)
+
+
+def _unstretch(x: np.ndarray, scale: float, bound: float) -> np.ndarray:
+    widest = 2 * bound / (bound + scale)
+    part = (x + 1) * widest / 4  # t / (t + scale)
+    return scale * part / (1 - part)

@@ -1,0 +1,181 @@
+"""From statistics to a verdict: may the number be believed, and if not, why, and what to do."""
+
+import dataclasses
+import enum
+
+import numpy as np
+from jaxtyping import Float
+
+from tempering._types import HostPerRung
+from tempering.estimators import Annealed, LogZ, rts
+from tempering.estimators.rts import log_occupancy
+from tempering.stats import BlockedStats, Recording
+from tempering.uncertainty import drift_between_halves
+
+MIN_ROUND_TRIPS = 1.0  # per chain; fewer, and a chain has not yet forgotten the rung where it began
+MIN_TOTAL_ROUND_TRIPS = 10.0  # over all chains; fewer, and their spread says little
+MAX_DRIFT = 3.0  # standard errors between the two halves of the run
+MAX_DISAGREEMENT = 4.0  # standard errors between the run and its annealing pass
+MIN_OCCUPANCY = 0.2  # of a rung's prior probability
+
+
+class Verdict(enum.Enum):
+    """What may be said of an answer; the values are the messages, the order is by gravity."""
+
+    GOOD = "Good: the chains crossed the ladder often, and nothing disagrees."
+    UNSETTLED = "Unsettled: the warm-up ended before the rungs were evenly visited."
+    RELAXING = "Still relaxing: the two halves of the run disagree, so the chains remember their start."
+    UNEVEN = "Uneven: some rungs are visited far less than they should be, so the guess of log Z was poor."
+    DISAGREES = "Disagrees: the run and its annealing pass differ by more than their errors allow."
+    STUCK = "Stuck: the chains hardly travelled between the base and the target; the error bar is not to be believed."
+    UNREACHED = "Unreached: no chain ever visited some rungs."
+    NO_ERROR = "No error bar: one chain in one block says nothing about its own error."
+    NONFINITE = "Not finite: the density was NaN or infinite at some draws."
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the answer may be believed."""
+        return self is Verdict.GOOD
+
+    @property
+    def label(self) -> str:
+        """The name as files and scripts see it: "good", "still_relaxing" …"""
+        return self.name.lower()
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One reason for concern: what it is, what was seen, and what to do."""
+
+    verdict: Verdict
+    seen: str
+    cure: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Diagnosis:
+    """All findings about one run, and the numbers behind them."""
+
+    findings: tuple[Finding, ...]
+    round_trips_per_chain: float
+    drift: float  # in standard errors
+
+    @property
+    def verdict(self) -> Verdict:
+        """The gravest finding, or good."""
+        order = list(Verdict)
+        return max((f.verdict for f in self.findings), key=order.index, default=Verdict.GOOD)
+
+
+def diagnose(recording: Recording, annealed: Annealed | None = None, *, log_z_base: float = 0.0) -> Diagnosis:
+    """Everything that can be said of a tempered run from its statistics."""
+    stats = recording.stats
+    answer = rts(stats, log_z_base=log_z_base)
+    trips = round_trips(stats)
+    drift = drift_between_halves(stats)
+    checks = (
+        _nonfinite(stats), _no_error(answer), _unreached(stats), _stuck(trips), _uneven(stats),
+        None if annealed is None else _disagrees(answer, annealed), _relaxing(drift),
+    )  # fmt: skip
+    return Diagnosis(tuple(c for c in checks if c is not None), float(trips.mean()), drift)
+
+
+def round_trips(stats: BlockedStats) -> Float[np.ndarray, " chain"]:
+    """How often each chain went from one end of the ladder to the other and back."""
+    return stats.travel.num_crossings / 2
+
+
+def occupancy(stats: BlockedStats) -> HostPerRung:
+    """ĉ_k / r_k: 1 at every rung where Ẑ_k is right."""
+    return np.exp(log_occupancy(stats) - stats.log_prior)
+
+
+def transition_matrix(recording: Recording) -> Float[np.ndarray, "rung rung"]:
+    """How chains went from rung to rung, row-normalised; a row never left from is zero."""
+    counts = recording.transition_counts.sum(axis=0).astype(np.float64)
+    totals = counts.sum(axis=1, keepdims=True)
+    return np.divide(counts, totals, out=np.zeros_like(counts), where=totals > 0)
+
+
+def unsettled() -> Finding:
+    """The warm-up ran out of iterations."""
+    return Finding(
+        Verdict.UNSETTLED,
+        "max |r_k − ĉ_k| was still above 0.1/K after the last initial iteration",
+        "use the annealed warm-up, or more and longer iterations",
+    )
+
+
+def _nonfinite(stats: BlockedStats) -> Finding | None:
+    bad, total = int(stats.num_nonfinite.sum()), int(stats.num_draws.sum())
+    if bad == 0:
+        return None
+    return Finding(
+        Verdict.NONFINITE,
+        f"{bad} of {total} draws had a NaN or infinite log density and were left out",
+        "check the log density for overflow, log of zero, or weights that are too large",
+    )
+
+
+def _no_error(answer: LogZ) -> Finding | None:
+    if np.isfinite(answer.std_error):
+        return None
+    return Finding(Verdict.NO_ERROR, "the standard error could not be estimated", "run several chains")
+
+
+def _unreached(stats: BlockedStats) -> Finding | None:
+    visits = stats.visits.sum(axis=(0, 1))
+    expected = np.exp(stats.log_prior) * visits.sum()
+    empty = np.flatnonzero((visits == 0) & (expected >= 20))  # by chance once in e^20
+    if len(empty) == 0:
+        return None
+    return Finding(
+        Verdict.UNREACHED,
+        f"{len(empty)} of {len(visits)} rungs were never visited, the first of them rung {empty[0]}",
+        "use the annealed warm-up, more sweeps, or more rungs where densities do not overlap",
+    )
+
+
+def _stuck(trips: Float[np.ndarray, " chain"]) -> Finding | None:
+    if trips.mean() >= MIN_ROUND_TRIPS and trips.sum() >= MIN_TOTAL_ROUND_TRIPS:
+        return None
+    return Finding(
+        Verdict.STUCK,
+        f"{trips.mean():.2g} round trips per chain, {trips.sum():.3g} in all; "
+        f"at least {MIN_ROUND_TRIPS:g} and {MIN_TOTAL_ROUND_TRIPS:g} are needed",
+        "run more sweeps; if that does not help, choose a base closer to the model",
+    )
+
+
+def _uneven(stats: BlockedStats) -> Finding | None:
+    share = occupancy(stats)
+    rung = int(share.argmin())
+    if share[rung] >= MIN_OCCUPANCY:
+        return None
+    return Finding(
+        Verdict.UNEVEN,
+        f"rung {rung} of {len(share) - 1} has {share[rung]:.2g} of the probability it should have",
+        "run a longer warm-up, so that the guess of log Z is closer",
+    )
+
+
+def _disagrees(answer: LogZ, annealed: Annealed) -> Finding | None:
+    disagreement = annealed.disagreement(answer)
+    if disagreement <= MAX_DISAGREEMENT:
+        return None
+    return Finding(
+        Verdict.DISAGREES,
+        f"log Z is {answer.log_z:.2f} ± {answer.std_error:.2f} by tempering and {annealed.log_z:.2f} ± "
+        f"{annealed.std_error:.2f} by annealing, {disagreement:.1f} standard errors apart",
+        "run more sweeps and compare again; trust neither until they agree",
+    )
+
+
+def _relaxing(drift: float) -> Finding | None:
+    if abs(drift) <= MAX_DRIFT:
+        return None
+    return Finding(
+        Verdict.RELAXING,
+        f"the second half differs from the first by {drift:+.1f} standard errors",
+        "run more sweeps",
+    )

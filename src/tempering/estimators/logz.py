@@ -1,0 +1,52 @@
+"""The answer that every estimator gives."""
+
+import dataclasses
+
+import numpy as np
+
+from tempering._types import HostPerRung
+from tempering.uncertainty import Spread, interval_half_width
+
+
+@dataclasses.dataclass(frozen=True)
+class LogZ:
+    """log Z_k at every rung with its error; it cannot be made without one.
+
+    `log_z`, `std_error` and `interval` without an index are those of the target, the last rung.
+    """
+
+    method: str
+    values: HostPerRung
+    std_errors: HostPerRung
+    biases: HostPerRung  # E[value] − log Z_k to second order, not subtracted
+    dof: int
+
+    @classmethod
+    def from_spread(cls, method: str, values: HostPerRung, spread: Spread) -> "LogZ":
+        """A value per rung, with the spread of its log ratio to rung 0."""
+        return cls(method, values, spread.std_error, spread.bias, spread.dof)
+
+    @property
+    def log_z(self) -> float:
+        """log Z of the target."""
+        return float(self.values[-1])
+
+    @property
+    def std_error(self) -> float:
+        """Its standard error."""
+        return float(self.std_errors[-1])
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Its 95 % interval."""
+        return self.interval_at(0.95)
+
+    def interval_at(self, level: float) -> tuple[float, float]:
+        """A two-sided Student interval for log Z of the target."""
+        half = float(interval_half_width(self.std_error, self.dof, level))
+        return self.log_z - half, self.log_z + half
+
+    def intervals(self, level: float = 0.95) -> np.ndarray:
+        """(rung, 2): lower and upper ends at every rung."""
+        half = interval_half_width(self.std_errors, self.dof, level)
+        return np.stack([self.values - half, self.values + half], axis=1)

@@ -1,0 +1,49 @@
+"""log Z from the stationary law of the transition matrix over rungs (Appendix G)."""
+
+import numpy as np
+from jaxtyping import Float
+
+from tempering._types import HostPerRung
+from tempering.estimators.logz import LogZ
+from tempering.estimators.rts import log_ratios
+from tempering.stats import BlockedStats, Recording
+from tempering.uncertainty import spread_by_jackknife
+
+
+def sd(recording: Recording, *, log_z_base: float = 0.0) -> LogZ:
+    """Stationary distribution of the counted transitions between rungs."""
+    return _from_transitions("sd", recording.stats, recording.transition_counts, log_z_base)
+
+
+def rsd(recording: Recording, *, log_z_base: float = 0.0) -> LogZ:
+    """The same from Rao-Blackwellized transitions. Exact only if x is redrawn exactly at each rung."""
+    if recording.transition_sums is None:
+        raise ValueError(
+            "rsd needs Rao-Blackwellized transitions, which were not recorded: make the record with "
+            "`TemperingRecord.empty(ladder, block_steps, with_transitions=True)`."
+        )
+    return _from_transitions("rsd", recording.stats, recording.transition_sums, log_z_base)
+
+
+def stationary_law(transitions: Float[np.ndarray, "rung rung"]) -> HostPerRung:
+    """The left eigenvector at 1 of the row-normalised matrix, by a linear solve; a rung never left keeps its place."""
+    num_rungs = len(transitions)
+    totals = transitions.sum(axis=1, keepdims=True)
+    matrix = np.where(totals > 0, transitions / np.where(totals > 0, totals, 1), np.eye(num_rungs))
+    # πP = π and Σπ = 1: one equation is redundant, so least squares takes them all.
+    system = np.vstack([matrix.T - np.eye(num_rungs), np.ones(num_rungs)])
+    law = np.linalg.lstsq(system, np.append(np.zeros(num_rungs), 1.0), rcond=None)[0]
+    return np.maximum(law, 0.0)
+
+
+def _from_transitions(method: str, stats: BlockedStats, transitions: np.ndarray, log_z_base: float) -> LogZ:
+    """The estimate from all transitions; its error from leaving out one group of chains at a time."""
+    total = transitions.sum(axis=0, dtype=np.float64)
+    values = log_ratios(stats, _log(stationary_law(total)))
+    left_out = [log_ratios(stats, _log(stationary_law(total - group))) for group in transitions]
+    return LogZ.from_spread(method, log_z_base + values, spread_by_jackknife(values, np.array(left_out)))
+
+
+def _log(law: HostPerRung) -> HostPerRung:
+    with np.errstate(divide="ignore"):  # a rung that was never reached has probability 0, and log Z is −inf
+        return np.log(law)

@@ -1,0 +1,1 @@
+"""Doors for what other programs made: parameters and data on disk."""

@@ -1,0 +1,206 @@
+"""What is sampled: a path of densities, and the ladder that turns it into one joint law over (x, rung)."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int
+from numpy.typing import ArrayLike
+
+from tempering._errors import InputError
+from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar, State
+
+
+BOTTOM, TOP = 1, 2  # which end of the ladder a rung belongs to
+_END_MASS = 0.05
+
+
+class AbstractPath(eqx.Module):
+    """K unnormalised densities f_0 … f_{K-1} on one state space; rung 0 is the base.
+
+    A path is a pytree and travels as an argument: new weights of the same shapes never recompile anything.
+    """
+
+    betas: eqx.AbstractVar[PerRung]  # the path's coordinate, 0 at the base and 1 at the target
+
+    @property
+    def num_rungs(self) -> int:
+        """K."""
+        return self.betas.shape[0]
+
+    def log_z_base(self) -> float:
+        """log Z_0, exact; or 0 where the base is unnormalised and the answer is the ratio Z_{K-1} / Z_0."""
+        raise NotImplementedError
+
+    def sample_base(self, key: Key) -> State:
+        """An exact draw of x at rung 0."""
+        raise NotImplementedError
+
+    def log_density(self, x: State, rung: Rung) -> Scalar:
+        """log f_k(x) at one rung."""
+        raise NotImplementedError
+
+    def log_densities(self, x: State) -> PerRung:
+        """log f_k(x) at every rung; override where a model has a faster way than one rung at a time."""
+        return jax.vmap(self.log_density, in_axes=(None, 0))(x, jnp.arange(self.num_rungs))
+
+    def slopes(self, x: State) -> PerRung:
+        """d log f / dβ at every rung, as thermodynamic integration needs it."""
+        raise NotImplementedError
+
+    def at(self, betas: HostPerRung) -> "AbstractPath":
+        """The same path seen at other inverse temperatures."""
+        raise NotImplementedError
+
+
+class Ladder(eqx.Module):
+    """The joint law q(x, k) ∝ r_k f_k(x) / Ẑ_k (eq. 6 of the paper): all there is to know of what is sampled.
+
+    `log_z_guess` is log(Ẑ_k / Ẑ_0): q does not change when all Ẑ_k share a factor, and differences keep more
+    digits in float32. Its entry 0 is therefore exactly 0.
+    """
+
+    path: AbstractPath
+    log_prior: PerRung  # log r_k
+    log_z_guess: PerRung  # log Ẑ_k − log Ẑ_0
+    ends: Int[Array, " rung"]  # BOTTOM, TOP or 0: which rungs count as an end of the ladder, see `_ends`
+
+    @classmethod
+    def create(
+        cls, path: AbstractPath, log_prior: HostPerRung | None = None, log_z_guess: HostPerRung | None = None
+    ) -> "Ladder":
+        """A ladder over `path`; uniform r_k and Ẑ_k = Ẑ_0 unless given. `log_z_guess` may have any offset."""
+        num_rungs = path.num_rungs
+        prior = uniform_log_prior(num_rungs) if log_prior is None else _checked_prior(log_prior, num_rungs)
+        guess = np.zeros(num_rungs) if log_z_guess is None else _checked_guess(log_z_guess, num_rungs)
+        relative = jnp.asarray(guess - guess[0], jnp.float32)
+        return cls(path, jnp.asarray(prior, jnp.float32), relative, jnp.asarray(_ends(prior)))
+
+    def with_log_z(self, log_z_guess: HostPerRung) -> "Ladder":
+        """The same path and prior around another guess of log Z."""
+        return Ladder.create(self.path, np.asarray(self.log_prior, np.float64), log_z_guess)
+
+    def log_joint(self, log_f: PerRung) -> PerRung:
+        """log q(x, k) up to a constant, from log f_k(x)."""
+        return log_f + (self.log_prior - self.log_z_guess)
+
+    def _weights(self, log_f: PerRung) -> tuple[PerRung, PerRung]:
+        """log q(x, k), and q(x, k) with its largest entry scaled to 1; written once so that it is computed once."""
+        log_joint = self.log_joint(log_f)
+        return log_joint, jnp.exp(log_joint - jnp.max(log_joint))
+
+    def log_rung_posterior(self, log_f: PerRung) -> PerRung:
+        """log q(k | x) of eq. 7."""
+        log_joint, weights = self._weights(log_f)
+        return log_joint - (jnp.max(log_joint) + jnp.log(jnp.sum(weights)))
+
+    def sample_rung(self, key: Key, log_f: PerRung) -> Rung:
+        """A draw of k from q(k | x), by inverting the distribution function with one uniform number.
+
+        The rungs are laid out in a table and first a column, then a row is drawn: column sums vectorise, so this
+        costs one exponential per rung where Gumbel noise would cost a random number and two logarithms.
+        """
+        _, weights = self._weights(log_f)
+        num_columns = _num_columns(self.path.num_rungs)
+        table = jnp.pad(weights, (0, -self.path.num_rungs % num_columns)).reshape(-1, num_columns)
+        until_column = jnp.cumsum(jnp.sum(table, axis=0))
+        level = jax.random.uniform(key) * until_column[-1]
+        column = _first_above(until_column, level)
+        before = jnp.where(column > 0, until_column[column - 1], 0.0)
+        row = _first_above(jnp.cumsum(table[:, column]), level - before)
+        return jnp.minimum(row * num_columns + column, self.path.num_rungs - 1).astype(jnp.int32)
+
+
+class Draw(eqx.Module):
+    """One step of a chain: x was drawn at rung `origin`, then `rung` was drawn given x.
+
+    The only thing that kernels and statistics share.
+    """
+
+    x: State
+    origin: Rung
+    rung: Rung
+    log_f: PerRung  # log f_k(x)
+
+
+def uniform_betas(num_rungs: int) -> HostPerRung:
+    """0, 1/(K−1), …, 1."""
+    _check_num_rungs(num_rungs)
+    return np.linspace(0.0, 1.0, num_rungs)
+
+
+def geometric_betas(num_rungs: int, smallest: float = 0.01) -> HostPerRung:
+    """0, then a geometric sequence from `smallest` to 1: dense near the base."""
+    _check_num_rungs(num_rungs)
+    if not 0 < smallest < 1:
+        raise InputError(f"geometric_betas(smallest=...) must lie between 0 and 1, got {smallest}.")
+    return np.concatenate([[0.0], np.geomspace(smallest, 1.0, num_rungs - 1)])
+
+
+def checked_betas(betas: ArrayLike) -> HostPerRung:
+    """Betas as given by a person: refused unless they rise strictly from 0 to 1."""
+    betas = np.asarray(betas, np.float64)
+    _check_num_rungs(betas.size)
+    if betas.ndim != 1 or betas[0] != 0 or betas[-1] != 1 or not np.all(np.diff(betas) > 0):
+        raise InputError("`betas` must rise strictly from exactly 0 to exactly 1, e.g. numpy.linspace(0, 1, 100).")
+    return betas
+
+
+def uniform_log_prior(num_rungs: int) -> HostPerRung:
+    """r_k = 1/K, which the paper found hard to beat."""
+    return np.full(num_rungs, -np.log(num_rungs))
+
+
+def exponential_log_prior(betas: HostPerRung, rate: float) -> HostPerRung:
+    """r_k ∝ exp(rate · β_k): more time near the target, as in the paper's training runs."""
+    log_prior = rate * np.asarray(betas, np.float64)
+    return log_prior - np.logaddexp.reduce(log_prior)
+
+
+def _ends(log_prior: HostPerRung) -> Int[np.ndarray, " rung"]:
+    """The first and the last rungs that hold `_END_MASS` of the prior: round trips then do not depend on K."""
+    below = np.cumsum(np.exp(log_prior))
+    above = np.cumsum(np.exp(log_prior)[::-1])[::-1]
+    ends = np.where(below <= _END_MASS + 1e-9, BOTTOM, np.where(above <= _END_MASS + 1e-9, TOP, 0))
+    ends[0], ends[-1] = BOTTOM, TOP
+    return ends.astype(np.int32)
+
+
+def _first_above(cumulative: PerRung, level: Scalar) -> Rung:
+    return jnp.minimum(jnp.sum(cumulative <= level), cumulative.shape[0] - 1)
+
+
+def _num_columns(num_rungs: int) -> int:
+    """About √K; a divisor of K where one is near, so that the table needs no padding."""
+    root = int(np.ceil(np.sqrt(num_rungs)))
+    divisors = [d for d in range(root, 2 * root) if num_rungs % d == 0]
+    return divisors[0] if divisors else root
+
+
+def _check_num_rungs(num_rungs: int) -> None:
+    if num_rungs < 2:
+        raise InputError(f"A ladder needs at least 2 rungs, the base and the target; got {num_rungs}.")
+
+
+def _checked_prior(log_prior: HostPerRung, num_rungs: int) -> HostPerRung:
+    log_prior = np.asarray(log_prior, np.float64)
+    if log_prior.shape != (num_rungs,) or not np.all(np.isfinite(log_prior)):
+        raise InputError(
+            f"`log_prior` must hold one finite number per rung: expected shape ({num_rungs},), got {log_prior.shape}."
+        )
+    total = np.exp(log_prior).sum()
+    if abs(total - 1) > 1e-4:
+        raise InputError(
+            f"`log_prior` must be normalised: expected sum(exp(log_prior)) == 1, got {total:.6g}. "
+            "Pass `jax.nn.log_softmax(log_prior)`, or omit it for uniform rungs."
+        )
+    return log_prior
+
+
+def _checked_guess(log_z_guess: HostPerRung, num_rungs: int) -> HostPerRung:
+    guess = np.asarray(log_z_guess, np.float64)
+    if guess.shape != (num_rungs,) or not np.all(np.isfinite(guess)):
+        raise InputError(
+            f"`log_z_guess` must hold one finite number per rung: expected shape ({num_rungs},), got {guess.shape}."
+        )
+    return guess

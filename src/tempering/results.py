@@ -1,0 +1,144 @@
+"""The answer of a run, for people, scripts and disk."""
+
+import dataclasses
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tempering.checkpoint import write_atomically
+from tempering.diagnostics import Diagnosis, Verdict, occupancy, transition_matrix
+from tempering.estimators import Annealed, LogZ
+from tempering.stats import Recording
+
+
+@dataclasses.dataclass(frozen=True)
+class MeanLogLikelihood:
+    """Mean log p(v) over a data set; its error is that of log Z, since the data are given."""
+
+    value: float
+    std_error: float
+    interval: tuple[float, float]
+    num_rows: int
+
+    @classmethod
+    def of(cls, mean_log_density: float, num_rows: int, log_z: LogZ) -> "MeanLogLikelihood":
+        """mean log f(v) − log Z."""
+        low, high = log_z.interval
+        value = mean_log_density - log_z.log_z
+        return cls(value, log_z.std_error, (mean_log_density - high, mean_log_density - low), num_rows)
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """log Z with its error, its interval, and whether to believe it.
+
+    ```python
+    result.log_z, result.std_error, result.interval, result.verdict
+    result.rungs.values                      # log Z at every rung
+    print(result.summary())
+    ```
+    """
+
+    rungs: LogZ  # the answer at every rung
+    betas: np.ndarray
+    diagnosis: Diagnosis
+    recording: Recording
+    annealed: Annealed | None
+    num_chains: int
+    num_sweeps: int  # per chain; fewer than asked for if the run was interrupted
+    num_warmup_sweeps: int
+    seed: int
+    seconds: float
+    is_complete: bool = True
+    exact_log_z: float | None = None
+    mean_log_likelihood: MeanLogLikelihood | None = None
+
+    @property
+    def log_z(self) -> float:
+        """log Z of the target."""
+        return self.rungs.log_z
+
+    @property
+    def std_error(self) -> float:
+        """Its standard error."""
+        return self.rungs.std_error
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Its 95 % interval."""
+        return self.rungs.interval
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether to believe it."""
+        return self.diagnosis.verdict
+
+    @property
+    def num_rungs(self) -> int:
+        """K."""
+        return len(self.betas)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as JSON values; numbers that do not exist are None."""
+        likelihood = self.mean_log_likelihood
+        answer = {
+            "log_z": self.log_z,
+            "std_error": self.std_error,
+            "interval": list(self.interval),
+            "verdict": self.verdict.label,
+            "message": self.verdict.value,
+            "findings": [{"verdict": f.verdict.label, "seen": f.seen, "cure": f.cure} for f in self.diagnosis.findings],
+            "method": self.rungs.method,
+            "num_chains": self.num_chains,
+            "num_sweeps": self.num_sweeps,
+            "num_rungs": self.num_rungs,
+            "num_warmup_sweeps": self.num_warmup_sweeps,
+            "seconds": self.seconds,
+            "annealed_log_z": None if self.annealed is None else self.annealed.log_z,
+            "annealed_std_error": None if self.annealed is None else self.annealed.std_error,
+            "round_trips_per_chain": self.diagnosis.round_trips_per_chain,
+            "seed": self.seed,
+            "is_complete": self.is_complete,
+            "exact_log_z": self.exact_log_z,
+            "mean_log_likelihood": None if likelihood is None else likelihood.value,
+            "mean_log_likelihood_interval": None if likelihood is None else list(likelihood.interval),
+        }
+        return {name: _jsonable(value) for name, value in answer.items()}
+
+    def to_json(self) -> str:
+        """One JSON object."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    def save(self, directory: str | os.PathLike) -> None:
+        """Write `result.json`, and `result.npz` with everything per rung."""
+        directory = Path(directory)
+        write_atomically(directory / "result.json", (self.to_json() + "\n").encode())
+        arrays = io.BytesIO()
+        np.savez(
+            arrays,
+            betas=self.betas,
+            log_z=self.rungs.values,
+            std_error=self.rungs.std_errors,
+            occupancy=occupancy(self.recording.stats),
+            transition_matrix=transition_matrix(self.recording),
+        )
+        write_atomically(directory / "result.npz", arrays.getvalue())
+
+    def summary(self) -> str:
+        """The answer in a sentence."""
+        low, high = self.interval
+        answer = f"log Z = {self.log_z:.3f} ± {self.std_error:.3f}, 95 % interval [{low:.3f}, {high:.3f}]"
+        return f"{answer}. {self.verdict.value}"
+
+
+def _jsonable(value: Any) -> Any:
+    """JSON has no NaN and no infinity."""
+    if isinstance(value, float):
+        return value if np.isfinite(value) else None
+    if isinstance(value, list):
+        return [_jsonable(item) for item in value]
+    return value

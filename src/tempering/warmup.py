@@ -1,0 +1,196 @@
+"""Everything that happens before the draws that count: a first Ẑ at every rung, and states to start from.
+
+A run is a sequence of stages. Within a stage nothing adapts; a stage's recording makes the next stage's ladder.
+Each stage is a plain value that can be written down and taken up again, so a run may be cut anywhere.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int
+
+from tempering._types import HostPerRung, Key, Rung
+from tempering.annealing import AnnealRecord, AnnealState, AnnealUp
+from tempering.estimators import Annealed, ais, rts
+from tempering.estimators.rts import log_occupancy
+from tempering.kernels import AbstractKernel, AbstractMove, Position, SimulatedTempering
+from tempering.ladder import Ladder
+from tempering.stats import Recording, TemperingRecord
+
+_BASE_DRAWS = 2**31 - 1  # folded into the key for draws of the base, out of the way of stage numbers
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """A frozen ladder and kernel, how far the chains have come under them, and what they gave."""
+
+    name: str  # "anneal", "settle", "iterate" or "sample"
+    number: int  # stages before this one; part of the random key
+    ladder: Ladder
+    kernel: AbstractKernel
+    states: Any
+    num_steps: int
+    done: int = 0
+    recording: Any = None
+    annealed: Annealed | None = None
+    is_settled: bool = True  # whether the warm-up met its own stopping rule
+    warmup_steps: int = 0  # steps per chain in earlier stages
+
+    @property
+    def is_last(self) -> bool:
+        """Whether these are the draws that count."""
+        return self.name == "sample"
+
+    @property
+    def block_steps(self) -> int:
+        """Steps folded into one statistic on the device: enough blocks to see a drift, few enough to be cheap."""
+        return int(np.clip(-(-self.num_steps // 32), 1, 250))
+
+    def empty_record(self, *, with_transitions: bool = False) -> Any:
+        """What a chain keeps of a block in this stage."""
+        if self.name == "anneal":
+            return AnnealRecord.empty(self.ladder)
+        return TemperingRecord.empty(self.ladder, self.block_steps, with_transitions=with_transitions)
+
+    def after_block(self, num_steps: int, states: Any, recorded: Any) -> "Stage":
+        """This stage, a block further on."""
+        recording = recorded if self.recording is None else self.recording.then(recorded)
+        return dataclasses.replace(self, done=num_steps, states=states, recording=recording)
+
+    @property
+    def num_chains(self) -> int:
+        """Independent chains."""
+        return jax.tree.leaves(self.states)[0].shape[0]
+
+    def next(self, name: str, ladder: Ladder, kernel: AbstractKernel, states: Any, num_steps: int) -> "Stage":
+        """The stage after this one."""
+        return Stage(
+            name, self.number + 1, ladder, kernel, states, num_steps,
+            annealed=self.annealed, warmup_steps=self.warmup_steps + self.num_steps,
+        )  # fmt: skip
+
+
+class AbstractWarmup:
+    """How a run begins: its first stage, and the stage that follows a finished one."""
+
+    def first(self, key: Key, ladder: Ladder, move: AbstractMove, num_chains: int) -> Stage:
+        """Nothing known yet."""
+        raise NotImplementedError
+
+    def after(self, key: Key, stage: Stage, ladder: Ladder, move: AbstractMove, num_steps: int) -> Stage:
+        """The next stage, which is "sample", with `num_steps` steps, once the warm-up is done."""
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True)
+class AnnealedStart(AbstractWarmup):
+    """One annealing pass gives Ẑ at every rung and a state at every rung; short tempered runs then correct Ẑ.
+
+    The default, because it has not been seen to get stuck. Its estimate stays in the result as a check.
+    """
+
+    anneal_steps: int = 150
+    settle_steps: tuple[int, ...] = (100, 250)
+
+    def first(self, key: Key, ladder: Ladder, move: AbstractMove, num_chains: int) -> Stage:
+        """Anneal along the same path, seen at as many inverse temperatures as there are steps."""
+        betas = _interpolated(np.asarray(ladder.path.betas, np.float64), self.anneal_steps + 1)
+        fine = Ladder.create(ladder.path.at(betas))
+        rungs = _spread_over_rungs(ladder, num_chains)
+        kept_at = np.abs(betas - np.asarray(ladder.path.betas)[rungs][:, None]).argmin(axis=1)
+        starts = _at_base(key, num_chains, lambda k, kept: AnnealState.start(k, fine.path, kept), kept_at)
+        return Stage("anneal", 0, fine, AnnealUp(move), starts, self.anneal_steps)
+
+    def after(self, key: Key, stage: Stage, ladder: Ladder, move: AbstractMove, num_steps: int) -> Stage:
+        """Anneal, settle once or more, sample; each with the Ẑ that the one before found."""
+        if stage.name == "anneal":
+            stage, better = self._from_weights(stage, ladder)
+        else:
+            better = _with_estimate(stage)
+        is_last = stage.number == len(self.settle_steps)
+        name, steps = ("sample", num_steps) if is_last else ("settle", self.settle_steps[stage.number])
+        return stage.next(name, better, SimulatedTempering(move), stage.states, steps)
+
+    def _from_weights(self, stage: Stage, ladder: Ladder) -> tuple[Stage, Ladder]:
+        """The finished annealing stage with its summary and its kept states; the ladder with Ẑ from its weights."""
+        log_weights = stage.recording.log_weights()
+        guess = np.asarray(np.interp(ladder.path.betas, stage.ladder.path.betas, ais(log_weights).values))
+        positions = Position(stage.states.kept, jnp.asarray(_spread_over_rungs(ladder, stage.num_chains)))
+        annealed = Annealed.from_weights(log_weights, ladder.path.log_z_base())
+        return dataclasses.replace(stage, states=positions, annealed=annealed), ladder.with_log_z(guess)
+
+
+@dataclasses.dataclass(frozen=True)
+class InitialIterations(AbstractWarmup):
+    """The paper's Section 2.4: short runs from the last x's and fresh uniform rungs, each correcting Ẑ.
+
+    They end when max_k |r_k − ĉ_k| < 0.1/K, or after `max_iterations`; runs that are too short can end stuck,
+    many nats wrong.
+    """
+
+    steps: int = 50
+    max_iterations: int = 20
+    min_iterations: int = 1
+
+    def first(self, key: Key, ladder: Ladder, move: AbstractMove, num_chains: int) -> Stage:
+        """Ẑ_k = Ẑ_0 and draws of the base."""
+        rungs = _uniform_rungs(key, ladder, num_chains)
+        starts = _at_base(key, num_chains, lambda k, rung: Position(ladder.path.sample_base(k), rung), rungs)
+        return Stage("iterate", 0, ladder, SimulatedTempering(move), starts, self.steps)
+
+    def after(self, key: Key, stage: Stage, ladder: Ladder, move: AbstractMove, num_steps: int) -> Stage:
+        """Another iteration until the occupancy is flat, then the long run."""
+        done = stage.number + 1
+        is_settled = is_flat(stage.recording) and done >= self.min_iterations
+        better = _with_estimate(stage)
+        rungs = _uniform_rungs(jax.random.fold_in(key, done), ladder, stage.num_chains)
+        positions = Position(stage.states.x, rungs)
+        if is_settled or done >= self.max_iterations:
+            sample = stage.next("sample", better, stage.kernel, positions, num_steps)
+            return dataclasses.replace(sample, is_settled=is_settled)
+        return stage.next("iterate", better, stage.kernel, positions, self.steps)
+
+
+def is_flat(recording: Recording) -> bool:
+    """The paper's stopping rule, max_k |r_k − ĉ_k| < 0.1/K."""
+    stats = recording.stats
+    off = np.abs(np.exp(stats.log_prior) - np.exp(log_occupancy(stats)))
+    return bool(off.max() < 0.1 / len(off))
+
+
+def _with_estimate(stage: Stage) -> Ladder:
+    """The stage's ladder with Ẑ replaced by what the stage found."""
+    return stage.ladder.with_log_z(rts(stage.recording.stats).values)
+
+
+def _interpolated(betas: HostPerRung, num: int) -> HostPerRung:
+    """`num` inverse temperatures spaced as `betas` are."""
+    return np.interp(np.linspace(0, len(betas) - 1, num), np.arange(len(betas)), betas)
+
+
+def _spread_over_rungs(ladder: Ladder, num_chains: int) -> Int[np.ndarray, " chain"]:
+    """One rung a chain, in the proportions of the prior."""
+    below = np.cumsum(np.exp(np.asarray(ladder.log_prior, np.float64)))
+    middle = (np.arange(num_chains) + 0.5) / num_chains
+    return np.minimum(np.searchsorted(below, middle), len(below) - 1).astype(np.int32)
+
+
+def _uniform_rungs(key: Key, ladder: Ladder, num_chains: int) -> Int[Array, " chain"]:
+    keys = jax.vmap(lambda chain: jax.random.fold_in(key, chain))(jnp.arange(num_chains))
+    draw = jax.vmap(lambda k: jax.random.randint(k, (), 0, ladder.path.num_rungs, jnp.int32))
+    return draw(keys)
+
+
+def _at_base(key: Key, num_chains: int, start: Callable[[Key, Rung], Any], rungs: Any) -> Any:
+    """A start for every chain, each from its own key."""
+    key = jax.random.fold_in(key, _BASE_DRAWS)
+
+    def one(chain, rung):
+        return start(jax.random.fold_in(key, chain), rung)
+
+    return eqx.filter_jit(jax.vmap(one))(jnp.arange(num_chains), jnp.asarray(rungs, jnp.int32))

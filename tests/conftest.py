@@ -1,0 +1,22 @@
+"""Set-up for all tests: shapes are checked while they run, and two CPU devices exist."""
+
+from pathlib import Path
+
+import jax
+import pytest
+from jaxtyping import install_import_hook
+
+jax.config.update("jax_num_cpu_devices", 2)
+
+with install_import_hook("tempering", "beartype.beartype"):
+    import tempering  # noqa: F401
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture
+def shared_data() -> Path:
+    """The folder of real data beside the repository."""
+    if not DATA.is_dir():
+        pytest.skip("the real data sets are not beside this clone, in ../shared/data")
+    return DATA

@@ -1,0 +1,116 @@
+"""Small models whose every state can be listed, so that laws, transition matrices and log Z are known exactly.
+
+Everything here is NumPy float64 and written independently of the package's own formulas.
+"""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.special import expit, logsumexp
+
+import tempering as tp
+from tempering.stats import BlockedStats, Recording, Travel
+
+BETAS = np.array([0.0, 0.4, 1.0])
+LOG_PRIOR = np.log([0.5, 0.2, 0.3])
+LOG_Z_GUESS = np.array([0.0, 0.7, -1.1])  # wrong on purpose: an estimator must not need a good guess
+BASE_FREQUENCIES = np.array([0.2, 0.6, 0.7, 0.35, 0.5])
+
+
+def small_rbm() -> tp.RBM:
+    """5 × 3, asymmetric in every respect: a symmetric model cannot see a sign error."""
+    rng = np.random.default_rng(20160619)
+    weights = rng.normal(0, 1.2, (5, 3))
+    return tp.RBM(weights, rng.normal(-0.5, 0.8, 5), rng.normal(0.4, 0.9, 3))
+
+
+def small_path():
+    return small_rbm().path(BASE_FREQUENCIES, BETAS)
+
+
+def small_ladder() -> tp.Ladder:
+    return tp.Ladder.create(small_path(), LOG_PRIOR, LOG_Z_GUESS)
+
+
+def patterns(num_bits: int) -> np.ndarray:
+    return np.array(list(itertools.product([0.0, 1.0], repeat=num_bits)))
+
+
+def log_densities(path) -> np.ndarray:
+    """log f_k(v) of an RBM path for all v: (state, rung), by summing over every h one by one."""
+    weights, vbias, hbias, logits, betas = (
+        np.asarray(a, np.float64) for a in (path.weights, path.vbias, path.hbias, path.base_logits, path.betas)
+    )
+    visible, hidden = patterns(len(vbias)), patterns(len(hbias))
+    energy = (visible @ vbias)[:, None] + visible @ weights @ hidden.T + hidden @ hbias  # (v, h)
+    joint = (1 - betas) * (visible @ logits)[:, None, None] + betas * energy[:, :, None]
+    return logsumexp(joint, axis=1)
+
+
+def log_z(path) -> np.ndarray:
+    """log Z_k."""
+    return logsumexp(log_densities(path), axis=0)
+
+
+def rung_posterior(log_f: np.ndarray, log_prior: np.ndarray, log_z_guess: np.ndarray) -> np.ndarray:
+    """q(k | x): (state, rung)."""
+    joint = log_f + log_prior - log_z_guess
+    return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+
+
+def joint_law(log_f: np.ndarray, log_prior: np.ndarray, log_z_guess: np.ndarray) -> np.ndarray:
+    """q(x, k): (state, rung), adds up to 1."""
+    joint = log_f + log_prior - log_z_guess
+    return np.exp(joint - logsumexp(joint))
+
+
+def gibbs_matrix(path, rung: int) -> np.ndarray:
+    """The transition matrix of one block Gibbs sweep, over all v."""
+    weights, vbias, hbias, logits, betas = (
+        np.asarray(a, np.float64) for a in (path.weights, path.vbias, path.hbias, path.base_logits, path.betas)
+    )
+    beta = betas[rung]
+    visible, hidden = patterns(len(vbias)), patterns(len(hbias))
+    to_hidden = _bits_law(expit(beta * (visible @ weights + hbias)), hidden)
+    to_visible = _bits_law(expit((1 - beta) * logits + beta * (hidden @ weights.T + vbias)), visible)
+    return to_hidden @ to_visible
+
+
+def _bits_law(probabilities: np.ndarray, outcomes: np.ndarray) -> np.ndarray:
+    """(row, outcome): the probability of each outcome when bits are independent."""
+    chosen = np.where(outcomes[None] == 1, probabilities[:, None], 1 - probabilities[:, None])
+    return chosen.prod(axis=2)
+
+
+def states_of(path, visible: np.ndarray):
+    """RBM states for rows of v."""
+    return jax.vmap(path.state_of)(jnp.asarray(visible, jnp.float32))
+
+
+def stats_from_law(log_f: np.ndarray, log_prior=LOG_PRIOR, log_z_guess=LOG_Z_GUESS) -> BlockedStats:
+    """The statistics of an infinitely long run: ĉ_k is exactly q(k), and so are the visits (to 1e-15)."""
+    marginal = joint_law(log_f, log_prior, log_z_guess).sum(axis=0)
+    count = 10**15
+    none = np.zeros(1, np.int64)
+    return BlockedStats(
+        log_prior=np.asarray(log_prior),
+        log_z_guess=np.asarray(log_z_guess),
+        log_sums=(np.log(marginal) + np.log(count))[None, None],
+        visits=np.rint(marginal * count).astype(np.int64)[None, None],
+        num_draws=np.array([[count]]),
+        num_nonfinite=np.array([[0]]),
+        travel=Travel(none, none, none),
+        block_size=count,
+    )
+
+
+def recording_from_law(path) -> Recording:
+    """The same with exact transitions between rungs when x is redrawn exactly: P_jk = Σ_x p(x | j) q(k | x)."""
+    log_f = log_densities(path)
+    law = np.exp(log_f - logsumexp(log_f, axis=0))
+    transitions = law.T @ rung_posterior(log_f, LOG_PRIOR, LOG_Z_GUESS)
+    stats = stats_from_law(log_f)
+    weighted = transitions * stats.visits[0, 0][:, None]
+    return Recording(stats, np.rint(weighted)[None].astype(np.int64), weighted[None])

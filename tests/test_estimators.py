@@ -1,0 +1,168 @@
+"""Estimators against exact answers, without randomness: statistics by enumeration go in, log Z comes out."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+import exact
+import tempering as tp
+from tempering.annealing import AnnealState, AnnealUp
+from tempering.estimators.stationary import stationary_law
+from tempering.kernels import AbstractMove
+from tempering.stats import TransitionSums
+from tempering.uncertainty import independent_parts, spread_by_jackknife, spread_of_log_ratio
+
+TOLERANCE = 1e-10
+
+
+@pytest.fixture
+def path():
+    return exact.small_path()
+
+
+@pytest.fixture
+def truth(path):
+    return exact.log_z(path) - exact.log_z(path)[0]
+
+
+def test_rts_is_exact_on_exact_statistics(path, truth):
+    """Kills: no prior in eq. 12, its sign, no Ẑ, ĉ_0 left out, log of a mean of logs."""
+    answer = tp.rts(exact.stats_from_law(exact.log_densities(path)))
+    np.testing.assert_allclose(answer.values, truth, atol=TOLERANCE)
+    shifted = tp.rts(exact.stats_from_law(exact.log_densities(path)), log_z_base=3.5)
+    assert shifted.log_z == pytest.approx(truth[-1] + 3.5, abs=TOLERANCE)
+
+
+def test_rts_solves_the_likelihood_equations(path):
+    """The maximiser of eq. 15 by its linear system, for an arbitrary ĉ, is eq. 12. Kills: r_k for r_0 and so on."""
+    c = np.array([0.21, 0.46, 0.33])
+    stats = exact.stats_from_law(exact.log_densities(path))
+    stats = _with_log_sums(stats, np.log(c))
+    r, guess = np.exp(exact.LOG_PRIOR), np.exp(exact.LOG_Z_GUESS)
+    matrix = (np.diag(1 / c[1:]) - 1) * (r[1:] / guess[1:])
+    z = np.linalg.solve(matrix, np.full(2, r[0]))
+    np.testing.assert_allclose(tp.rts(stats).values[1:], np.log(z), atol=TOLERANCE)
+
+
+def test_ts_is_exact_on_exact_counts(path, truth):
+    """Kills: posteriors instead of visits, a pseudo-count that is not added per rung."""
+    stats = exact.stats_from_law(exact.log_densities(path))
+    np.testing.assert_allclose(tp.ts(stats, pseudo_count=0.0).values, truth, atol=TOLERANCE)
+    with_empty = _with_visits(stats, np.array([4, 0, 6]))
+    law = np.log(np.array([4.1, 0.1, 6.1])) - exact.LOG_PRIOR + exact.LOG_Z_GUESS
+    np.testing.assert_allclose(tp.ts(with_empty).values, law - law[0], atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("estimator", [tp.sd, tp.rsd])
+def test_stationary_estimators_are_exact_on_exact_transitions(path, truth, estimator):
+    """Kills: the right eigenvector for the left one, columns normalised instead of rows."""
+    answer = estimator(exact.recording_from_law(path))
+    np.testing.assert_allclose(answer.values, truth, atol=TOLERANCE)
+
+
+def test_stationary_law_of_a_known_chain():
+    """A 3-cycle with unequal rates has π ∝ 1/rate. Kills: the uniform vector, which is the right eigenvector."""
+    rates = np.array([0.1, 0.5, 0.25])
+    matrix = np.diag(1 - rates) + np.roll(np.diag(rates), 1, axis=1)
+    np.testing.assert_allclose(stationary_law(matrix), (1 / rates) / (1 / rates).sum(), atol=1e-12)
+
+
+def test_rao_blackwellized_transitions_go_in_the_row_of_the_origin(path):
+    """Fed every x with its exact weight, the device's sums are those of Appendix G. Kills: rung for origin."""
+    ladder = exact.small_ladder()
+    states = exact.states_of(path, exact.patterns(5))
+    draw = jax.vmap(lambda x: tp.Draw(x, jnp.int32(2), jnp.int32(1), path.log_densities(x)))(states)
+    sums = jax.vmap(lambda d: TransitionSums.empty(ladder).update(ladder, d).sums)(draw)
+    posterior = exact.rung_posterior(exact.log_densities(path), exact.LOG_PRIOR, exact.LOG_Z_GUESS)
+    np.testing.assert_allclose(sums[:, 2], posterior, atol=2e-6)
+    assert not np.any(sums[:, :2])
+
+
+def test_annealing_weights_average_to_the_ratio(path, truth):
+    """E[w] by exact transition matrices and the kernel's own increments. Kills: increments after the move."""
+    states = exact.states_of(path, exact.patterns(5))
+    log_f = exact.log_densities(path)
+    mass = np.exp(log_f[:, 0] - logsumexp(log_f[:, 0]))
+    kernel = AnnealUp(_Stay())
+    for rung in range(2):
+        at = jax.vmap(lambda x, rung=rung: AnnealState(x, jnp.int32(rung), jnp.int32(0), x))(states)
+        _, draws = jax.vmap(lambda s: kernel(jax.random.key(0), exact.small_ladder(), s))(at)
+        assert np.all(np.asarray(draws.rung) == rung + 1)
+        mass = (mass * np.exp(np.asarray(draws.log_increment, np.float64))) @ exact.gibbs_matrix(path, rung + 1)
+        assert np.log(mass.sum()) == pytest.approx(truth[rung + 1], abs=1e-6)  # the kernel's float32
+
+
+def test_ais_is_the_log_of_the_mean_weight():
+    """Kills: the mean of the logs; the error of the mean instead of its logarithm."""
+    weights = np.array([[1.0, 0.5, 4.0], [1.0, 2.0, 1.0], [1.0, 0.2, 7.0]])
+    answer = tp.ais(np.log(weights), log_z_base=1.0)
+    np.testing.assert_allclose(answer.values, 1 + np.log(weights.mean(axis=0)), atol=TOLERANCE)
+    expected = weights[:, 2].std(ddof=1) / np.sqrt(3) / weights[:, 2].mean()
+    assert answer.std_error == pytest.approx(expected, abs=TOLERANCE)
+
+
+def test_delta_method_is_equations_16_and_17():
+    """Kills: a missing covariance, its sign, n for n − 1, the bias with its ends exchanged."""
+    parts = np.random.default_rng(1).gamma(3.0, size=(12, 4))
+    spread = spread_of_log_ratio(np.log(parts))
+    covariance = np.cov(parts.T) / 12
+    mean = parts.mean(axis=0)
+    own = np.diag(covariance) / mean**2
+    variance = own[0] + own - 2 * covariance[0] / (mean[0] * mean)
+    np.testing.assert_allclose(spread.std_error, np.sqrt(variance), atol=TOLERANCE)
+    np.testing.assert_allclose(spread.bias, (own[0] - own) / 2, atol=TOLERANCE)
+    assert spread.dof == 11
+
+
+def test_jackknife_of_a_mean_is_its_standard_error():
+    """Kills: the factor (n − 1)/n, and a bias where there is none."""
+    values = np.random.default_rng(2).normal(size=(9, 3))
+    left_out = (values.sum(axis=0) - values) / 8
+    spread = spread_by_jackknife(values.mean(axis=0), left_out)
+    np.testing.assert_allclose(spread.std_error, values.std(axis=0, ddof=1) / 3, atol=TOLERANCE)
+    np.testing.assert_allclose(spread.bias, 0, atol=TOLERANCE)
+
+
+def test_few_chains_are_cut_into_stretches(path):
+    """One chain still has an error bar, from its blocks; one chain in one block has none, and says so."""
+    stats = exact.stats_from_law(exact.log_densities(path))
+    assert np.isinf(tp.rts(stats).std_error)
+    assert tp.rts(stats).interval == (-np.inf, np.inf)
+    rng = np.random.default_rng(3)
+    blocks = _with_log_sums(stats, np.log(rng.gamma(5.0, size=(1, 32, 3))))
+    assert independent_parts(blocks).shape == (16, 3)
+    assert np.isfinite(tp.rts(blocks).std_error)
+
+
+def test_student_interval():
+    """Against the tabulated quantile t(0.975, 4) = 2.776. Kills: a normal interval, one-sided levels."""
+    answer = tp.LogZ("rts", np.array([0.0, 7.0]), np.array([0.0, 0.5]), np.zeros(2), dof=4)
+    low, high = answer.interval
+    assert (high - low) / 2 / 0.5 == pytest.approx(2.776, abs=5e-4)
+    assert (low + high) / 2 == pytest.approx(7.0)
+    assert answer.intervals().shape == (2, 2)
+
+
+class _Stay(AbstractMove):
+    def __call__(self, key, path, rung, x):
+        return x, jnp.ones(())
+
+
+def _with_log_sums(stats, log_sums):
+    log_sums = np.broadcast_to(log_sums, (1, 1, 3)) if np.ndim(log_sums) == 1 else log_sums
+    shape = log_sums.shape[:2]
+    return dataclasses.replace(
+        stats,
+        log_sums=np.array(log_sums),
+        visits=np.ones(log_sums.shape, np.int64),
+        num_draws=np.ones(shape, np.int64),
+        num_nonfinite=np.zeros(shape, np.int64),
+    )
+
+
+def _with_visits(stats, visits):
+    return dataclasses.replace(stats, visits=visits[None, None])
