@@ -71,9 +71,7 @@ def runner(rbm: tp.RBM, num_rungs: int, kernel: AbstractKernel, record: Callable
     """A call that runs SWEEPS sweeps of all chains."""
     ladder = tp.Ladder.create(rbm.path("bias", tp.uniform_betas(num_rungs)))
     keys = jax.random.split(jax.random.key(0), CHAINS)
-    states = tp.Position(
-        jax.vmap(ladder.path.sample_base)(keys), jnp.full(CHAINS, num_rungs - 1, jnp.int32)
-    )
+    states = tp.Position(jax.vmap(ladder.path.sample_base)(keys), jnp.full(CHAINS, num_rungs - 1, jnp.int32))
 
     def call() -> None:
         for _ in run(keys[0], ladder, kernel, record(ladder), states, num_steps=SWEEPS, block_steps=SWEEPS):
@@ -109,7 +107,7 @@ def main() -> None:
     jax.config.update("jax_num_cpu_devices", arguments.devices)
     rbm = load_rbm()
     tempered = tp.SimulatedTempering(tp.BlockGibbs())
-    full = lambda ladder: tp.TemperingRecord.empty(ladder, SWEEPS)  # noqa: E731
+    full = lambda ladder: tp.TemperingRecord.empty(ladder)  # noqa: E731
     calls = {
         "two matrix products": runner(rbm, 100, TwoProducts(), lambda ladder: Nothing()),
         "plain Gibbs sweep": runner(rbm, 100, PlainGibbs(tp.BlockGibbs()), lambda ladder: Nothing()),

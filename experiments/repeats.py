@@ -89,7 +89,9 @@ def write(name: str, summaries: dict[str, dict[str, Any]], rows: dict[str, list[
 
 def about() -> dict[str, Any]:
     """The command, the commit and the machine's kind."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     script = Path(sys.argv[0]).resolve()
     return {
         "command": " ".join(["python", str(script.relative_to(ROOT)), *sys.argv[1:]]),

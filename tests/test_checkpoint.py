@@ -74,19 +74,14 @@ def test_a_run_stopped_at_every_chunk_is_the_uninterrupted_run(tmp_path, warmup,
     how = {"warmup": WARMUPS[warmup], "method": method}
     whole = quick(**how)
     assert answer(quick(tmp_path / "whole", chunk_sweeps=10**6, **how)) == answer(whole)
-    num_stops = 0
-    while True:
-        num_stops += 1
-        try:
-            result = quick(tmp_path / "cut", resume=True, watch=stop, **how)
-        except Interrupted:
-            continue
-        if result.is_complete:
-            break
-        assert 1 <= result.num_sweeps < QUICK["num_sweeps"]
-    assert num_stops == result.num_warmup_sweeps + QUICK["num_sweeps"]
+    for _ in range(whole.num_warmup_sweeps):
+        with pytest.raises(Interrupted):
+            quick(tmp_path / "cut", resume=True, watch=stop, **how)
+    for num_sweeps in range(1, QUICK["num_sweeps"] + 1):
+        result = quick(tmp_path / "cut", resume=True, watch=stop, **how)
+        assert result.num_sweeps == num_sweeps
     assert answer(result) == answer(whole)
-    assert answer(quick(tmp_path / "cut", resume=True, **how)) == answer(whole)  # finished, and asked once more
+    assert answer(quick(tmp_path / "cut", resume=True, **how)) == answer(whole)  # a finished run, asked again
 
 
 def test_a_run_is_resumed_where_blocks_were_joined(tmp_path, monkeypatch):
@@ -96,8 +91,9 @@ def test_a_run_is_resumed_where_blocks_were_joined(tmp_path, monkeypatch):
     whole = quick(**how)
     assert whole.recording.stats.num_draws[0].tolist() == [8, 8, 8, 7]
     part = quick(tmp_path, watch=lambda progress: progress.stage == "sample", **how)
-    while not part.is_complete:
+    for num_sweeps in (10, 15, 20, 25, 30, 31):
         part = quick(tmp_path, resume=True, watch=stop, **how)
+        assert part.num_sweeps == num_sweeps
     assert answer(part) == answer(whole)
 
 
@@ -110,7 +106,8 @@ def test_the_words_of_the_settings_name_the_warmups():
 def test_resuming_an_empty_directory_begins(tmp_path):
     """Guards scripts that always say resume."""
     assert answer(quick(tmp_path / "new" / "deep", resume=True)) == answer(quick())
-    assert sorted(os.listdir(tmp_path / "new" / "deep")) == ["checkpoint", "lock", "result.json", "result.npz"]
+    written = sorted(os.listdir(tmp_path / "new" / "deep"))
+    assert written == ["checkpoint", "lock", "result.json", "result.npz"]
 
 
 # What cannot be resumed.
@@ -268,12 +265,13 @@ COMMAND = ("estimate", "--chains", "60", "--sweeps", "64", "--rungs", "30", "--s
 
 @pytest.fixture(scope="module")
 def launch(tmp_path_factory):
-    """Starts the command line, which shares compiled programs between its processes so that they start fast."""
+    """Starts the command line; its processes share compiled programs, so that they start fast."""
     cache = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path_factory.mktemp("jax")), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    environment = {**os.environ, **cache}
 
     def start(*arguments):
         command = [sys.executable, "-m", "tempering", *map(str, arguments)]
-        return subprocess.Popen(command, env={**os.environ, **cache}, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     return start
 

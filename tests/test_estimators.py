@@ -38,7 +38,7 @@ def test_rts_is_exact_on_exact_statistics(path, truth):
 
 
 def test_rts_solves_the_likelihood_equations(path):
-    """The maximiser of eq. 15 by its linear system, for an arbitrary ĉ, is eq. 12. Kills: r_k for r_0 and so on."""
+    """The maximiser of eq. 14 by its linear system, for an arbitrary ĉ, is eq. 12. Kills: r_k for r_0 and so on."""
     c = np.array([0.21, 0.46, 0.33])
     stats = exact.stats_from_law(exact.log_densities(path))
     stats = _with_log_sums(stats, np.log(c))
@@ -105,7 +105,7 @@ def test_ais_is_the_log_of_the_mean_weight():
     assert answer.std_error == pytest.approx(expected, abs=TOLERANCE)
 
 
-def test_delta_method_is_equations_16_and_17():
+def test_delta_method_is_equations_15_and_16():
     """Kills: a missing covariance, its sign, n for n − 1, the bias with its ends exchanged."""
     parts = np.random.default_rng(1).gamma(3.0, size=(12, 4))
     spread = spread_of_log_ratio(np.log(parts))

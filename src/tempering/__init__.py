@@ -13,6 +13,7 @@ from tempering.estimators import sd as sd
 from tempering.estimators import ts as ts
 from tempering.frontends.load import load as load
 from tempering.frontends.load import load_data as load_data
+from tempering.frontends.load import load_example as load_example
 from tempering.kernels import AbstractMove as AbstractMove
 from tempering.kernels import BlockGibbs as BlockGibbs
 from tempering.kernels import Position as Position

@@ -33,11 +33,9 @@ class LogSum(eqx.Module):
     def log(self) -> np.ndarray:
         """The logarithm of the sum, on the host in float64; −inf where nothing was added."""
         with np.errstate(divide="ignore"):  # log 0 is the right answer for an empty sum
-            return np.asarray(self.peak, np.float64) + np.log(np.asarray(self.scaled, np.float64))
+            return np.asarray(np.asarray(self.peak, np.float64) + np.log(np.asarray(self.scaled, np.float64)))
 
 
-def log_mean_exp(log_x: Float[np.ndarray, "..."], axis: int | tuple[int, ...]) -> Float[np.ndarray, "..."]:
+def log_mean_exp(log_x: Float[np.ndarray, "..."], axis: int) -> Float[np.ndarray, "..."]:
     """log of the mean of exp(log_x) along `axis`, in float64 on the host."""
-    axes = (axis,) if isinstance(axis, int) else axis
-    count = np.prod([log_x.shape[a] for a in axes])
-    return np.asarray(logsumexp(log_x, axis=axes)) - np.log(count)
+    return np.asarray(logsumexp(log_x, axis=axis)) - np.log(log_x.shape[axis])

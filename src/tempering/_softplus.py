@@ -28,8 +28,8 @@ _SCALES = (4.0, 8.0, 12.0, 18.0, 28.0, 45.0)  # candidates for s
 class SoftplusSums(eqx.Module):
     """Maps the fields a of all units to Σ_j log1p(exp(−β_k |a_j|)) at every rung k, within `TOLERANCE` a unit."""
 
-    scale: float
-    bound: float
+    scale: Float[Array, ""]  # arrays, not numbers: other weights must not recompile
+    bound: Float[Array, ""]
     compress: Float[Array, "mode basis"]
     expand: Float[Array, "rung mode"]
     num_low: int = eqx.field(static=True)
@@ -41,7 +41,7 @@ class SoftplusSums(eqx.Module):
         low, high = _chebyshev_factors(x, self.num_low, self.num_high, jnp)
         # Highest precision: a GPU would otherwise round to ten bits.
         sums = jnp.matmul(low, high.T, precision=jax.lax.Precision.HIGHEST)
-        return jnp.matmul(self.compress, sums.ravel(), precision=jax.lax.Precision.HIGHEST)
+        return jnp.matmul(sums.ravel(), self.compress.T, precision=jax.lax.Precision.HIGHEST)
 
 
 def fit_softplus_sums(betas: np.ndarray, bound: float) -> SoftplusSums | None:
@@ -50,10 +50,11 @@ def fit_softplus_sums(betas: np.ndarray, bound: float) -> SoftplusSums | None:
     few_betas = betas[np.unique(np.linspace(0, 1, 40) ** 3 * (len(betas) - 1)).astype(int)]  # dense near 0: hardest
     for num_low, num_high in _SIZES:
         errors = [_Fit(few_betas, bound, scale, num_low, num_high).error() for scale in _SCALES]
-        if min(errors) < 0.7 * TOLERANCE:
-            scale = _SCALES[int(np.argmin(errors))]
-            compress, expand = _Fit(betas, bound, scale, num_low, num_high).truncated()
-            return SoftplusSums(scale, bound, compress, expand, num_low, num_high)
+        scale = _SCALES[int(np.argmin(errors))]
+        fit = _Fit(betas, bound, scale, num_low, num_high)
+        if fit.error() < 0.7 * TOLERANCE:
+            compress, expand = fit.truncated()
+            return SoftplusSums(jnp.float32(scale), jnp.float32(bound), compress, expand, num_low, num_high)
     return None
 
 
@@ -78,14 +79,9 @@ class _Fit:
         to_basis = np.linalg.solve(self.triangle, left) * per_unit
         values = self.orthogonal @ left * per_unit  # of each mode at each point
         shares = (size[:, None] * right).T / per_unit  # of each mode in each rung
-        num_modes = next(
-            (
-                n
-                for n in range(1, len(size))
-                if _largest(values[:, :n] @ shares[:, :n].T - self.wanted) < 0.9 * TOLERANCE
-            ),
-            len(size),
-        )
+        errors = (_largest(values[:, :n] @ shares[:, :n].T - self.wanted) for n in range(4, len(size), 4))
+        # In fours, so that a small change of the weights does not change a shape.
+        num_modes = next((4 * (i + 1) for i, error in enumerate(errors) if error < 0.9 * TOLERANCE), len(size))
         return (
             jnp.asarray(to_basis[:, :num_modes].T, jnp.float32),
             jnp.asarray(shares[:, :num_modes], jnp.float32),

@@ -23,7 +23,7 @@ from tempering.warmup import Stage
 _MAGIC = b"tempering checkpoint 1 "
 # What zipfile, NumPy, JSON and a stage that does not fit raise on a body that nobody here wrote.
 _MALFORMED = (OSError, ValueError, TypeError, LookupError, AttributeError, EOFError, MemoryError, zipfile.BadZipFile)
-_PLAIN = ("name", "number", "num_steps", "done", "is_settled", "warmup_steps")
+_PLAIN = ("name", "number", "num_steps", "block_steps", "done", "is_settled", "warmup_steps")
 
 
 class CheckpointError(InputError):

@@ -17,7 +17,7 @@ from rich.table import Table
 from tempering._errors import InputError
 from tempering.estimate import Interrupted, estimate
 from tempering.estimate import Progress as RunProgress
-from tempering.frontends.load import load, load_data, load_digits
+from tempering.frontends.load import load, load_data, load_example
 from tempering.models import RBM
 from tempering.results import Result
 
@@ -59,7 +59,7 @@ def estimate_command(
 ) -> None:
     """Estimate log Z of an RBM.
 
-    Exit status: 0 good, 2 the arguments are wrong, 3 a number was computed but is not to be believed.
+    Exit status: 0 good, 2 the arguments are wrong, 3 a number was computed but is not to be believed, 130 interrupted.
     """
     if resume and out is None:
         raise InputError("--resume needs --out DIR, the directory of the run to go on with.")
@@ -156,7 +156,7 @@ def _model_and_base(
     model: str | None, base: str | None, data: str | None, binarize: str | None, seed: int
 ) -> tuple[RBM, Any]:
     """The RBM, and the base that was asked for: by default the data's frequencies, if there are data."""
-    rbm, frequencies = (load(model), None) if model is not None else load_digits()
+    rbm, frequencies = (load(model), None) if model is not None else load_example()
     if base in ("uniform", "bias"):
         return rbm, base
     file = base if base is not None else data

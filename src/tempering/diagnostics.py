@@ -39,7 +39,7 @@ class Verdict(enum.Enum):
 
     @property
     def label(self) -> str:
-        """The name as files and scripts see it: "good", "still_relaxing" …"""
+        """The name as files and scripts see it: "good", "relaxing" …"""
         return self.name.lower()
 
 

@@ -104,7 +104,7 @@ class Progress:
 
 def estimate(
     model: RBM,
-    base: Any = "bias",
+    base: Any = None,
     *,
     data: np.ndarray | None = None,
     out: str | os.PathLike | None = None,
@@ -118,12 +118,15 @@ def estimate(
     result = estimate(rbm, base=training_data, num_chains=100, num_sweeps=1000, seed=0)
     ```
 
-    `base` is what tempering starts from: 0/1 data or frequencies (best), "bias" or "uniform". With `data` the mean
-    log-likelihood of its rows comes along. With `out` the run is written to that directory as it goes, and `resume`
-    goes on from there to the same bits. `watch` is called after every chunk; if it returns True the run stops there.
+    `base` is what tempering starts from: 0/1 data or frequencies (best), "bias" or "uniform"; by default `data` if
+    given, else "bias". With `data` the mean log-likelihood of its rows comes along. With `out` the run is written to
+    that directory as it goes, and `resume` goes on from there to the same bits, or, with a larger `num_sweeps`, beyond
+    where it ended. `watch` is called after every chunk; if it returns True the run stops there.
     The remaining arguments are the fields of `Settings`.
     """
     asked = Settings(**settings)
+    if base is None:
+        base = "bias" if data is None else data
     job = _Job(model, base, asked)
     with ExitStack() as stack:
         directory = None
@@ -165,6 +168,7 @@ class _Job:
                 stage, self.ladder, SimulatedTempering(self.move), with_transitions=self.with_transitions
             )
             stage, before = directory.restore(template) or (stage, 0.0)
+            stage = _up_to(stage, settings.num_sweeps)
         while True:
             for reached in self._chunks(stage):
                 stage = reached
@@ -237,7 +241,7 @@ class _Job:
     def identity(self) -> dict[str, Any]:
         """What a run and its continuation must share."""
         settings = dataclasses.asdict(self.settings)
-        for name in ("betas", "prior", "warmup", "chunk_sweeps"):
+        for name in ("betas", "prior", "warmup", "chunk_sweeps", "num_sweeps"):
             settings.pop(name)
         return settings | {
             "warmup": repr(self.warmup),
@@ -245,6 +249,15 @@ class _Job:
             "base": _digest(self.base_logits),
             "ladder": _digest(self.betas, self.ladder.log_prior),
         }
+
+
+def _up_to(stage: Stage, num_sweeps: int) -> Stage:
+    """A restored stage of sampling may go on further than was asked for at first, but not back."""
+    if not stage.is_last:
+        return stage
+    if num_sweeps < stage.done:
+        raise InputError(f"The run to resume has {stage.done} sweeps already, more than the {num_sweeps} asked for.")
+    return dataclasses.replace(stage, num_steps=num_sweeps)
 
 
 def _digest(*arrays: Any) -> str:

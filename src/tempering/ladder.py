@@ -4,11 +4,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
+from jaxtyping import Array, Float, Int
 from numpy.typing import ArrayLike
 
 from tempering._errors import InputError
-from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar, State
+from tempering._types import HostPerRung, Key, PerRung, Rung, Rungs, Scalar, State
 
 
 BOTTOM, TOP = 1, 2  # which end of the ladder a rung belongs to
@@ -84,15 +84,11 @@ class Ladder(eqx.Module):
         """log q(x, k) up to a constant, from log f_k(x)."""
         return log_f + (self.log_prior - self.log_z_guess)
 
-    def _weights(self, log_f: PerRung) -> tuple[PerRung, PerRung]:
-        """log q(x, k), and q(x, k) with its largest entry scaled to 1; written once so that it is computed once."""
-        log_joint = self.log_joint(log_f)
-        return log_joint, jnp.exp(log_joint - jnp.max(log_joint))
-
     def log_rung_posterior(self, log_f: PerRung) -> PerRung:
         """log q(k | x) of eq. 7."""
-        log_joint, weights = self._weights(log_f)
-        return log_joint - (jnp.max(log_joint) + jnp.log(jnp.sum(weights)))
+        log_joint = self.log_joint(log_f)
+        total = jnp.sum(jnp.sum(self._table(log_joint), axis=0))
+        return log_joint - (jnp.max(log_joint) + jnp.log(total))
 
     def sample_rung(self, key: Key, log_f: PerRung) -> Rung:
         """A draw of k from q(k | x), by inverting the distribution function with one uniform number.
@@ -100,15 +96,19 @@ class Ladder(eqx.Module):
         The rungs are laid out in a table and first a column, then a row is drawn: column sums vectorise, so this
         costs one exponential per rung where Gumbel noise would cost a random number and two logarithms.
         """
-        _, weights = self._weights(log_f)
-        num_columns = _num_columns(self.path.num_rungs)
-        table = jnp.pad(weights, (0, -self.path.num_rungs % num_columns)).reshape(-1, num_columns)
+        table = self._table(self.log_joint(log_f))
         until_column = jnp.cumsum(jnp.sum(table, axis=0))
         level = jax.random.uniform(key) * until_column[-1]
         column = _first_above(until_column, level)
         before = jnp.where(column > 0, until_column[column - 1], 0.0)
         row = _first_above(jnp.cumsum(table[:, column]), level - before)
-        return jnp.minimum(row * num_columns + column, self.path.num_rungs - 1).astype(jnp.int32)
+        return jnp.minimum(row * table.shape[1] + column, self.path.num_rungs - 1).astype(jnp.int32)
+
+    def _table(self, log_joint: PerRung) -> Float[Array, "row column"]:
+        """q(x, k) with its largest entry scaled to 1, about √K by √K; made in one way so that it is made once."""
+        weights = jnp.exp(log_joint - jnp.max(log_joint))
+        num_columns = _num_columns(self.path.num_rungs)
+        return jnp.pad(weights, (0, -self.path.num_rungs % num_columns)).reshape(-1, num_columns)
 
 
 class Draw(eqx.Module):
@@ -118,9 +118,9 @@ class Draw(eqx.Module):
     """
 
     x: State
-    origin: Rung
-    rung: Rung
-    log_f: PerRung  # log f_k(x)
+    origin: Rungs
+    rung: Rungs
+    log_f: Float[Array, "*chain rung"]  # log f_k(x)
 
 
 def uniform_betas(num_rungs: int) -> HostPerRung:

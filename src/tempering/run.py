@@ -9,9 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from tempering._errors import InputError
 from tempering._types import Key
 from tempering.kernels import AbstractKernel
 from tempering.ladder import Ladder
+from tempering.stats import MAX_BLOCK_STEPS
 
 _LANES = {"cpu": 50}  # chains that go through the model together; never changes, see `run`
 _LANES_ELSEWHERE = 512
@@ -49,6 +51,8 @@ def run(
     size (matrix products round differently for other shapes): the bits depend neither on a chain's company, nor on
     where the run is cut, nor on the number of devices.
     """
+    if not 1 <= block_steps <= MAX_BLOCK_STEPS:
+        raise InputError(f"`block_steps` must lie between 1 and {MAX_BLOCK_STEPS}, got {block_steps}.")
     devices = jax.devices() if devices is None else list(devices)
     lanes = _LANES.get(devices[0].platform, _LANES_ELSEWHERE)
     num_chains = jax.tree.leaves(states)[0].shape[0]

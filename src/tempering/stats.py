@@ -1,6 +1,6 @@
 """What is kept of the draws: small statistics with `empty`, `update` and `merge`.
 
-On the device a statistic speaks of one chain and one block (a stretch of at most a thousand steps) in float32;
+On the device a statistic speaks of one chain and one block (a stretch of at most `MAX_BLOCK_STEPS` steps) in float32;
 on the host blocks are joined in float64, in a fixed order, so that the answer does not depend on how a run was
 cut, parallelised or resumed.
 """
@@ -19,6 +19,7 @@ from tempering.ladder import Draw, Ladder
 _COUNTS = ("visits", "num_draws", "num_nonfinite")
 _PER_BLOCK = ("log_sums", *_COUNTS)
 _MAX_BLOCKS = 64  # per chain; then neighbours are joined
+MAX_BLOCK_STEPS = 250  # keeps float32 sums exact enough and a lost block short
 _MAX_GROUPS = 10  # of chains, for the errors of estimates made from transition matrices
 
 
@@ -182,10 +183,10 @@ class RungTrace(eqx.Module):
     num_steps: Int[Array, ""]
 
     @classmethod
-    def empty(cls, block_steps: int) -> "RungTrace":
-        """Room for one block."""
+    def empty(cls) -> "RungTrace":
+        """Room for the longest block: one length for all, so that runs of any length share what was compiled."""
         zero = jnp.zeros((), jnp.int32)
-        return cls(zero, jnp.zeros(block_steps, jnp.int32), zero)
+        return cls(zero, jnp.zeros(MAX_BLOCK_STEPS, jnp.int32), zero)
 
     def update(self, ladder: Ladder, draw: Draw) -> "RungTrace":
         """Note where the chain went."""
@@ -217,10 +218,10 @@ class TemperingRecord(eqx.Module):
     transitions: TransitionSums | None
 
     @classmethod
-    def empty(cls, ladder: Ladder, block_steps: int, *, with_transitions: bool = False) -> "TemperingRecord":
+    def empty(cls, ladder: Ladder, *, with_transitions: bool = False) -> "TemperingRecord":
         """An empty record; Rao-Blackwellized transitions cost K × K numbers a chain, so they are kept on request."""
         transitions = TransitionSums.empty(ladder) if with_transitions else None
-        return cls(TemperingStats.empty(ladder), RungTrace.empty(block_steps), transitions)
+        return cls(TemperingStats.empty(ladder), RungTrace.empty(), transitions)
 
     def update(self, ladder: Ladder, draw: Draw) -> "TemperingRecord":
         """Fold one draw into each part."""

@@ -35,19 +35,21 @@ def interval_half_width(std_error, dof: int, level: float = 0.95):
 def spread_of_log_ratio(log_parts: Float[np.ndarray, "unit rung"]) -> Spread:
     """Delta method for log ĉ_k − log ĉ_0, where ĉ is the mean of exp(log_parts) over independent units.
 
-    Var = σ²_0/ĉ²_0 + σ²_k/ĉ²_k − 2σ_{0k}/(ĉ_0 ĉ_k) and bias = ½ (σ²_0/ĉ²_0 − σ²_k/ĉ²_k), eqs. 16 and 17, with σ the
+    bias = ½ (σ²_0/ĉ²_0 − σ²_k/ĉ²_k) and Var = σ²_0/ĉ²_0 + σ²_k/ĉ²_k − 2σ_{0k}/(ĉ_0 ĉ_k), eqs. 15 and 16, with σ the
     covariance of the mean over units. It is far too small while the units have not forgotten their start.
     """
     num_units = len(log_parts)
     log_mean = logsumexp(log_parts, axis=0) - np.log(num_units)
-    relative = np.exp(log_parts - log_mean)  # ĉ_k of each unit / ĉ_k; its mean is 1
+    is_known = np.isfinite(log_mean)  # not where no draw was finite
+    relative = np.exp(log_parts - np.where(is_known, log_mean, 0.0))  # ĉ_k of each unit / ĉ_k; its mean is 1
     if num_units < 2:
         unknown = np.full(log_parts.shape[1], np.inf)
         return Spread(unknown, np.zeros_like(unknown), 0)
     per_mean = num_units * (num_units - 1)
     variance = ((relative - relative[:, :1]) ** 2).sum(axis=0) / per_mean
     own_variance = ((relative - 1) ** 2).sum(axis=0) / per_mean
-    return Spread(np.sqrt(variance), (own_variance[0] - own_variance) / 2, num_units - 1)
+    std_error = np.where(is_known & is_known[0], np.sqrt(variance), np.inf)
+    return Spread(std_error, (own_variance[0] - own_variance) / 2, num_units - 1)
 
 
 def spread_by_jackknife(whole: HostPerRung, left_out: Float[np.ndarray, "unit rung"]) -> Spread:
@@ -86,6 +88,8 @@ def drift_between_halves(stats: BlockedStats) -> float:
     for half in halves:
         log_parts = np.logaddexp.reduce(half, axis=1)[:, [0, -1]]  # (chain, end)
         log_mean = logsumexp(log_parts, axis=0)
+        if not np.all(np.isfinite(log_mean)):
+            return 0.0
         relative = np.exp(log_parts - log_mean) * len(log_parts)
         influences.append(relative[:, 1] - relative[:, 0])
         log_ratio.append(log_mean[1] - log_mean[0])

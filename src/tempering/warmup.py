@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
+from jaxtyping import Array, Float, Int
 
 from tempering._types import HostPerRung, Key, Rung
 from tempering.annealing import AnnealRecord, AnnealState, AnnealUp
@@ -20,7 +20,7 @@ from tempering.estimators import Annealed, ais, rts
 from tempering.estimators.rts import log_occupancy
 from tempering.kernels import AbstractKernel, AbstractMove, Position, SimulatedTempering
 from tempering.ladder import Ladder
-from tempering.stats import Recording, TemperingRecord
+from tempering.stats import MAX_BLOCK_STEPS, Recording, TemperingRecord
 
 _BASE_DRAWS = 2**31 - 1  # folded into the key for draws of the base, out of the way of stage numbers
 
@@ -35,6 +35,7 @@ class Stage:
     kernel: AbstractKernel
     states: Any
     num_steps: int
+    block_steps: int
     done: int = 0
     recording: Any = None
     annealed: Annealed | None = None
@@ -46,16 +47,11 @@ class Stage:
         """Whether these are the draws that count."""
         return self.name == "sample"
 
-    @property
-    def block_steps(self) -> int:
-        """Steps folded into one statistic on the device: enough blocks to see a drift, few enough to be cheap."""
-        return int(np.clip(-(-self.num_steps // 32), 1, 250))
-
     def empty_record(self, *, with_transitions: bool = False) -> Any:
         """What a chain keeps of a block in this stage."""
         if self.name == "anneal":
             return AnnealRecord.empty(self.ladder)
-        return TemperingRecord.empty(self.ladder, self.block_steps, with_transitions=with_transitions)
+        return TemperingRecord.empty(self.ladder, with_transitions=with_transitions)
 
     def after_block(self, num_steps: int, states: Any, recorded: Any) -> "Stage":
         """This stage, a block further on."""
@@ -70,9 +66,14 @@ class Stage:
     def next(self, name: str, ladder: Ladder, kernel: AbstractKernel, states: Any, num_steps: int) -> "Stage":
         """The stage after this one."""
         return Stage(
-            name, self.number + 1, ladder, kernel, states, num_steps,
+            name, self.number + 1, ladder, kernel, states, num_steps, block_steps(num_steps),
             annealed=self.annealed, warmup_steps=self.warmup_steps + self.num_steps,
         )  # fmt: skip
+
+
+def block_steps(num_steps: int) -> int:
+    """Steps folded into one statistic on the device: enough blocks to see a drift, few enough to be cheap."""
+    return int(np.clip(-(-num_steps // 32), 1, MAX_BLOCK_STEPS))
 
 
 class AbstractWarmup:
@@ -104,7 +105,7 @@ class AnnealedStart(AbstractWarmup):
         rungs = _spread_over_rungs(ladder, num_chains)
         kept_at = np.abs(betas - np.asarray(ladder.path.betas)[rungs][:, None]).argmin(axis=1)
         starts = _at_base(key, num_chains, lambda k, kept: AnnealState.start(k, fine.path, kept), kept_at)
-        return Stage("anneal", 0, fine, AnnealUp(move), starts, self.anneal_steps)
+        return Stage("anneal", 0, fine, AnnealUp(move), starts, self.anneal_steps, block_steps(self.anneal_steps))
 
     def after(self, key: Key, stage: Stage, ladder: Ladder, move: AbstractMove, num_steps: int) -> Stage:
         """Anneal, settle once or more, sample; each with the Ẑ that the one before found."""
@@ -141,7 +142,7 @@ class InitialIterations(AbstractWarmup):
         """Ẑ_k = Ẑ_0 and draws of the base."""
         rungs = _uniform_rungs(key, ladder, num_chains)
         starts = _at_base(key, num_chains, lambda k, rung: Position(ladder.path.sample_base(k), rung), rungs)
-        return Stage("iterate", 0, ladder, SimulatedTempering(move), starts, self.steps)
+        return Stage("iterate", 0, ladder, SimulatedTempering(move), starts, self.steps, block_steps(self.steps))
 
     def after(self, key: Key, stage: Stage, ladder: Ladder, move: AbstractMove, num_steps: int) -> Stage:
         """Another iteration until the occupancy is flat, then the long run."""
@@ -168,7 +169,7 @@ def _with_estimate(stage: Stage) -> Ladder:
     return stage.ladder.with_log_z(rts(stage.recording.stats).values)
 
 
-def _interpolated(betas: HostPerRung, num: int) -> HostPerRung:
+def _interpolated(betas: HostPerRung, num: int) -> Float[np.ndarray, " step"]:
     """`num` inverse temperatures spaced as `betas` are."""
     return np.interp(np.linspace(0, len(betas) - 1, num), np.arange(len(betas)), betas)
 

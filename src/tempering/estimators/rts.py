@@ -44,4 +44,4 @@ def log_occupancy(stats: BlockedStats) -> Float[np.ndarray, " rung"]:
 def log_ratios(stats: BlockedStats, log_c: Float[np.ndarray, " rung"]) -> Float[np.ndarray, " rung"]:
     """log(Z_k / Z_0) from log q(β_k), eq. 11."""
     log_z = stats.log_z_guess - stats.log_prior + log_c
-    return log_z - log_z[0]
+    return log_z - (log_z[0] if np.isfinite(log_z[0]) else np.nan)  # no draw was finite: there is no answer

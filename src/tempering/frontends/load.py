@@ -21,7 +21,7 @@ def load_data(
     return read_data(spec, num_visible=num_visible, binarize=binarize, seed=seed)
 
 
-def load_digits() -> tuple[RBM, np.ndarray]:
+def load_example() -> tuple[RBM, np.ndarray]:
     """The small RBM that comes with the package (8 × 8 digits, 16 hidden units), and its data's frequencies."""
     file = resources.files("tempering") / "data" / "digits_rbm.npz"
     with resources.as_file(file) as path, np.load(path, allow_pickle=False) as arrays:
