@@ -5,7 +5,8 @@
 The rows are measured in turn, round after round, and compared by the medians of their ratios, so that a noisy
 machine disturbs them alike. Counted, not measured: a sweep needs two matrix products, 2 · 2 · 784 · 500 operations a
 chain; RTS adds about 30 multiply-adds per hidden unit and about 20 multiply-adds and two exponentials per rung.
-With random weights of trained size where Salakhutdinov's are not beside the clone. Writes benchmarks/results/gibbs.json.
+Weights are random, of trained size, where Salakhutdinov's are not beside the clone.
+Writes benchmarks/results/gibbs.json.
 """
 
 import argparse

@@ -93,11 +93,12 @@ def about() -> dict[str, Any]:
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     script = Path(sys.argv[0]).resolve()
+    kind = jax.devices()[0].device_kind
     return {
         "command": " ".join(["python", str(script.relative_to(ROOT)), *sys.argv[1:]]),
         "commit": commit.stdout.strip(),
         "date": time.strftime("%Y-%m-%d"),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {jax.devices()[0].device_kind}, jax {jax.__version__}",
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {kind}, jax {jax.__version__}",
     }
 
 

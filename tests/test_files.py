@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import scipy.io
 
-from tempering.frontends import files
+from tempering.frontends import _guard, files
 from tempering.frontends.files import MAX_ARRAY_BYTES, FileError, RBMArrays, read_data, read_rbm
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -663,7 +663,7 @@ def test_bad_data(tmp_path, case):
 
 def test_packed_bits_that_would_unpack_past_the_limit(tmp_path, monkeypatch):
     path = savez(tmp_path / "data.npz", x=np.packbits(BITS.repeat(40, 0), axis=1))
-    monkeypatch.setattr(files, "MAX_ARRAY_BYTES", 500)
+    monkeypatch.setattr(_guard, "MAX_ARRAY_BYTES", 500)
     assert "the limit is" in line_of(read_data, path, num_visible=10)
     assert MAX_ARRAY_BYTES == 4 * 2**30
 

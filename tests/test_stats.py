@@ -1,6 +1,7 @@
 """Statistics: fed known draws, they hold what they say; joined in any grouping, they hold the same."""
 
 import dataclasses
+import itertools
 
 import equinox as eqx
 import jax
@@ -80,7 +81,7 @@ def test_a_draw_that_is_not_finite_is_counted_and_left_out():
 def _crossings(rungs) -> int:
     """Counted naively: how often the last end seen changes."""
     ends = [r for r in rungs if r in (0, 2)]
-    return sum(a != b for a, b in zip(ends, ends[1:], strict=False))
+    return sum(a != b for a, b in itertools.pairwise(ends))
 
 
 @settings(max_examples=40, deadline=None)
@@ -161,6 +162,7 @@ def test_groups_of_chains_are_contiguous_and_even():
 
 
 def test_run_refuses_a_block_longer_than_its_trace():
+    kernel = tp.SimulatedTempering(tp.BlockGibbs())
+    blocks = tp.run(jax.random.key(0), exact.small_ladder(), kernel, None, None, num_steps=1, block_steps=10**6)
     with pytest.raises(tp.InputError, match=str(MAX_BLOCK_STEPS)):
-        kernel = tp.SimulatedTempering(tp.BlockGibbs())
-        next(tp.run(jax.random.key(0), exact.small_ladder(), kernel, None, None, num_steps=1, block_steps=10**6))
+        next(blocks)

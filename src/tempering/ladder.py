@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from tempering._errors import InputError
 from tempering._types import HostPerRung, Key, PerRung, Rung, Rungs, Scalar, State
 
-
 BOTTOM, TOP = 1, 2  # which end of the ladder a rung belongs to
 _END_MASS = 0.05
 

@@ -87,7 +87,7 @@ def drift_between_halves(stats: BlockedStats) -> float:
     influences, log_ratio = [], []
     for half in halves:
         log_parts = np.logaddexp.reduce(half, axis=1)[:, [0, -1]]  # (chain, end)
-        log_mean = logsumexp(log_parts, axis=0)
+        log_mean = np.logaddexp.reduce(log_parts, axis=0)
         if not np.all(np.isfinite(log_mean)):
             return 0.0
         relative = np.exp(log_parts - log_mean) * len(log_parts)

@@ -1,0 +1,95 @@
+"""Single arrays out of an npz archive, read in bounded pieces and never unpickled."""
+
+import io
+import math
+import os
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from tempering.frontends._guard import FileError, blaming, check_dtype, check_size, open_file
+
+HEADER_BYTES = 2**14  # more than NumPy accepts as an npy header
+_CHUNK_BYTES = 2**20
+
+
+def split_name(spec: str | os.PathLike) -> tuple[Path, str | None]:
+    """Cut `FILE.npz:NAME` in two, unless a file of that very name exists."""
+    text = os.fsdecode(spec)
+    head, _, name = text.rpartition(":")
+    if not head.lower().endswith(".npz") or os.path.isfile(text):
+        return Path(text), None
+    if not name:
+        raise FileError(f"{text} ends in ':', expected a name after it. Write {head} or {head}:NAME.")
+    return Path(head), name
+
+
+@contextmanager
+def open_npz(path: Path) -> Iterator[zipfile.ZipFile]:
+    """The zip archive of an npz file."""
+    with open_file(path) as stream:
+        start = stream.read(6)
+        if not start.startswith(b"PK"):
+            came = "a single npy array" if start == b"\x93NUMPY" else "something else"
+            raise FileError(f"{path} is not an npz: expected a zip, got {came}. Save it with numpy.savez.")
+        stream.seek(0)
+        with blaming(str(path)):
+            archive = zipfile.ZipFile(stream)
+        with archive:
+            yield archive
+
+
+def members_of(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    """The arrays of an archive by name, in their order."""
+    return {i.filename.removesuffix(".npy"): i for i in archive.infolist() if i.filename.endswith(".npy")}
+
+
+@contextmanager
+def open_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, label: str) -> Iterator[IO[bytes]]:
+    """The unpacked bytes of one array, as a stream that can be read in bounded pieces."""
+    # zipfile unpacks deflate in pieces, but bzip2 and LZMA in one go, however large the outcome.
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise FileError(f"{label} is compressed unlike npz arrays are. Save it with numpy.savez.")
+    with blaming(label), archive.open(info) as member:
+        yield member
+
+
+def parse_header(start: bytes) -> tuple[tuple[int, ...], bool, np.dtype, bytes]:
+    """The shape, Fortran order and dtype that an npy header claims, and the bytes after it."""
+    head = io.BytesIO(start)  # not the file: a header may claim to be 4 GiB long, and NumPy would read that
+    version = np.lib.format.read_magic(head)
+    if version not in ((1, 0), (2, 0), (3, 0)):
+        raise ValueError(f"npy version {version}")
+    # Version 3 differs from 2 only in the letters of field names, and arrays with fields are refused.
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, fortran_order, dtype = read(head)
+    if any(length < 0 for length in shape):
+        raise ValueError(f"shape {shape}")
+    return shape, fortran_order, dtype, head.read()
+
+
+def read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, label: str, *, item_bytes: int = 1) -> np.ndarray:
+    """Read one array, after its size was checked in the zip directory and in its own header.
+
+    `item_bytes` is what an element will take once the caller has converted it.
+    """
+    check_size(label, info.file_size)
+    with open_member(archive, info, label) as member:
+        shape, fortran_order, dtype, start = parse_header(member.read(HEADER_BYTES))
+        check_dtype(label, dtype)
+        check_size(label, math.prod(shape) * max(dtype.itemsize, item_bytes))
+        num_bytes = math.prod(shape) * dtype.itemsize
+        content = bytearray(start)  # grows with what arrives: a claim alone allocates nothing
+        while (left := num_bytes - len(content)) > 0 and (chunk := member.read(min(left, _CHUNK_BYTES))):
+            content += chunk
+        if len(content) != num_bytes or member.read(1):
+            held = "less" if left > 0 else "more"
+            raise FileError(
+                f"{label} is damaged: its header claims shape {shape} of {dtype}, {num_bytes} bytes, "
+                f"but it holds {held}. Save or copy the file again."
+            )
+        return np.ndarray(shape, dtype, buffer=content, order="F" if fortran_order else "C")
