@@ -85,9 +85,7 @@ def train(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description="Train the 64 × 16 digits RBM and write it with its exact log Z."
-    )
+    parser = argparse.ArgumentParser(description="Train the 64 × 16 digits RBM and write it with its exact log Z.")
     parser.add_argument("--out", type=Path, default=DEFAULT_OUT, help="default: the file in the package")
     parser.add_argument("--epochs", type=int, default=800)
     parser.add_argument("--seed", type=int, default=0)

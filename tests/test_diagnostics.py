@@ -14,7 +14,6 @@ from tempering.diagnostics import Verdict, diagnose, transition_matrix
 from tempering.estimators import Annealed
 from tempering.kernels import AbstractGibbsPath
 from tempering.stats import BlockedStats, Recording, Travel
-from tempering.warmup import block_steps
 
 CHAINS, BLOCKS, RUNGS, DRAWS = 20, 8, 3, 50
 
@@ -164,7 +163,7 @@ def _paper_run(path, num_chains: int, num_iterations: int, num_sweeps: int):
         stage_key = jax.random.fold_in(key, stage.number)
         for block in tp.run(
             stage_key, stage.ladder, stage.kernel, stage.empty_record(), stage.states,
-            num_steps=stage.num_steps, block_steps=block_steps(stage.num_steps),
+            num_steps=stage.num_steps, block_steps=stage.block_steps,
         ):  # fmt: skip
             stage = stage.after_block(block.num_steps, block.states, block.record.on_host())
         if stage.is_last:

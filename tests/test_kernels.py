@@ -65,7 +65,8 @@ def test_block_gibbs_leaves_every_rung_invariant(rung):
     law = np.exp(exact.log_densities(path) - exact.log_z(path))[:, rung]
     moved = _step_x(tp.BlockGibbs(), path, rung, _draw_states(law, rung), lambda v: exact.states_of(path, v))
     checks.assert_law(np.bincount(_number_of(moved.v), minlength=32), law)
-    np.testing.assert_allclose(moved.field, moved.v @ path.weights + path.hbias, atol=1e-5)
+    field = np.asarray(moved.v) @ np.asarray(path.weights) + np.asarray(path.hbias)
+    np.testing.assert_allclose(moved.field, field, atol=1e-5)
 
 
 @pytest.mark.parametrize(

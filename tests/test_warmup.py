@@ -98,3 +98,14 @@ def test_initial_iterations_that_run_out_say_so(ladder):
         exact.small_rbm(), warmup=tp.InitialIterations(1, 2), num_chains=20, num_sweeps=10, num_rungs=5
     )
     assert tp.Verdict.UNSETTLED in {finding.verdict for finding in result.diagnosis.findings}
+
+
+@pytest.mark.parametrize("name", ["annealed", "iterations"])
+def test_the_one_call_door_is_these_pieces_put_together(name):
+    """Bit for bit: every stage has a key of its own. Kills: one key for all stages, another order of stages."""
+    rbm, betas = exact.small_rbm(), tp.uniform_betas(5)
+    warmup = {"annealed": tp.AnnealedStart(20, (10, 10)), "iterations": tp.InitialIterations(10, 3)}[name]
+    ladder = tp.Ladder.create(rbm.path(exact.BASE_FREQUENCIES, betas))
+    by_hand = _drive(warmup, ladder, 30, 40, seed=7)[-1]
+    result = tp.estimate(rbm, exact.BASE_FREQUENCIES, num_chains=30, num_sweeps=40, betas=betas, warmup=warmup, seed=7)
+    assert result.log_z == tp.rts(by_hand.recording.stats, log_z_base=ladder.path.log_z_base()).log_z

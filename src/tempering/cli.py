@@ -82,7 +82,7 @@ def estimate_command(
         print(result.to_json())
     else:
         _print_result(result)
-    if watcher.interrupted:
+    if watcher.interrupted and (result is None or not result.is_complete):
         _say(_how_to_resume(out))
         raise typer.Exit(EXIT_INTERRUPTED)
     raise typer.Exit(EXIT_GOOD if result is not None and result.verdict.is_good else EXIT_NOT_GOOD)
@@ -113,7 +113,7 @@ class _Watcher:
             TextColumn("{task.fields[estimate]}"), TimeRemainingColumn(),
             console=Console(stderr=True), disable=not show, transient=True,
         )  # fmt: skip
-        self._task: TaskID | None = None
+        self._task: TaskID = self._bar.add_task("compiling", total=None, estimate="")
         self._stage = ""
 
     def __enter__(self) -> "_Watcher":
@@ -128,9 +128,8 @@ class _Watcher:
     def __call__(self, progress: RunProgress) -> bool:
         answer = progress.estimate
         shown = "" if answer is None else f"log Z {answer.log_z:.3f} ± {answer.std_error:.3f}"
-        if progress.stage != self._stage or self._task is None:
-            if self._task is not None:
-                self._bar.remove_task(self._task)
+        if progress.stage != self._stage:
+            self._bar.remove_task(self._task)
             self._stage = progress.stage
             self._task = self._bar.add_task(_STAGES[progress.stage], total=progress.num_steps, estimate="")
         self._bar.update(self._task, completed=progress.done, total=progress.num_steps, estimate=shown)

@@ -60,6 +60,8 @@ class Settings:
             value = getattr(self, name)
             if not isinstance(value, int) or value < least:
                 raise InputError(f"`{name}` must be a whole number, {least} or more; got {value!r}.")
+        if not isinstance(self.seed, int) or not 0 <= self.seed < 2**32:
+            raise InputError(f"`seed` must be a whole number from 0 to 2³² − 1; got {self.seed!r}.")
         if self.method not in _METHODS:
             raise InputError(f"`method` must be one of {', '.join(_METHODS)}; got {self.method!r}.")
         if isinstance(self.warmup, str) and self.warmup not in _WARMUPS:
@@ -248,6 +250,7 @@ class _Job:
             "model": _digest(*self.model.on_host()),
             "base": _digest(self.base_logits),
             "ladder": _digest(self.betas, self.ladder.log_prior),
+            "platform": jax.default_backend(),
         }
 
 
@@ -270,6 +273,9 @@ def _digest(*arrays: Any) -> str:
 
 def _number(text: str, name: str) -> float:
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
-        raise InputError(f"`{name}` needs a number after the colon, got {text!r}.") from None
+        number = np.nan
+    if not np.isfinite(number):
+        raise InputError(f"`{name}` needs a number after the colon, got {text!r}.")
+    return number

@@ -16,7 +16,7 @@ from tempering.ladder import Ladder
 from tempering.stats import MAX_BLOCK_STEPS
 
 _LANES = {"cpu": 50}  # chains that go through the model together; never changes, see `run`
-_LANES_ELSEWHERE = 512
+_LANES_ELSEWHERE = 1024
 
 
 class Block(NamedTuple):

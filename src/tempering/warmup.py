@@ -19,7 +19,7 @@ from tempering.annealing import AnnealRecord, AnnealState, AnnealUp
 from tempering.estimators import Annealed, ais, rts
 from tempering.estimators.rts import log_occupancy
 from tempering.kernels import AbstractKernel, AbstractMove, Position, SimulatedTempering
-from tempering.ladder import Ladder
+from tempering.ladder import AbstractPath, Ladder
 from tempering.stats import MAX_BLOCK_STEPS, Recording, TemperingRecord
 
 _BASE_DRAWS = 2**31 - 1  # folded into the key for draws of the base, out of the way of stage numbers
@@ -66,14 +66,15 @@ class Stage:
     def next(self, name: str, ladder: Ladder, kernel: AbstractKernel, states: Any, num_steps: int) -> "Stage":
         """The stage after this one."""
         return Stage(
-            name, self.number + 1, ladder, kernel, states, num_steps, block_steps(num_steps),
+            name, self.number + 1, ladder, kernel, states, num_steps, block_steps(name, num_steps),
             annealed=self.annealed, warmup_steps=self.warmup_steps + self.num_steps,
         )  # fmt: skip
 
 
-def block_steps(num_steps: int) -> int:
-    """Steps folded into one statistic on the device: enough blocks to see a drift, few enough to be cheap."""
-    return int(np.clip(-(-num_steps // 32), 1, MAX_BLOCK_STEPS))
+def block_steps(name: str, num_steps: int) -> int:
+    """Steps folded into one statistic on the device: where it counts, enough blocks to see a drift."""
+    num_blocks = 32 if name == "sample" else 8
+    return min(-(-num_steps // num_blocks), MAX_BLOCK_STEPS)
 
 
 class AbstractWarmup:
@@ -104,8 +105,10 @@ class AnnealedStart(AbstractWarmup):
         fine = Ladder.create(ladder.path.at(betas))
         rungs = _spread_over_rungs(ladder, num_chains)
         kept_at = np.abs(betas - np.asarray(ladder.path.betas)[rungs][:, None]).argmin(axis=1)
-        starts = _at_base(key, num_chains, lambda k, kept: AnnealState.start(k, fine.path, kept), kept_at)
-        return Stage("anneal", 0, fine, AnnealUp(move), starts, self.anneal_steps, block_steps(self.anneal_steps))
+        starts = _starts(key, fine.path, AnnealState.start, kept_at)
+        return Stage(
+            "anneal", 0, fine, AnnealUp(move), starts, self.anneal_steps, block_steps("anneal", self.anneal_steps)
+        )
 
     def after(self, key: Key, stage: Stage, ladder: Ladder, move: AbstractMove, num_steps: int) -> Stage:
         """Anneal, settle once or more, sample; each with the Ẑ that the one before found."""
@@ -141,8 +144,10 @@ class InitialIterations(AbstractWarmup):
     def first(self, key: Key, ladder: Ladder, move: AbstractMove, num_chains: int) -> Stage:
         """Ẑ_k = Ẑ_0 and draws of the base."""
         rungs = _uniform_rungs(key, ladder, num_chains)
-        starts = _at_base(key, num_chains, lambda k, rung: Position(ladder.path.sample_base(k), rung), rungs)
-        return Stage("iterate", 0, ladder, SimulatedTempering(move), starts, self.steps, block_steps(self.steps))
+        starts = _starts(key, ladder.path, _position_at_base, rungs)
+        return Stage(
+            "iterate", 0, ladder, SimulatedTempering(move), starts, self.steps, block_steps("iterate", self.steps)
+        )
 
     def after(self, key: Key, stage: Stage, ladder: Ladder, move: AbstractMove, num_steps: int) -> Stage:
         """Another iteration until the occupancy is flat, then the long run."""
@@ -187,11 +192,17 @@ def _uniform_rungs(key: Key, ladder: Ladder, num_chains: int) -> Int[Array, " ch
     return draw(keys)
 
 
-def _at_base(key: Key, num_chains: int, start: Callable[[Key, Rung], Any], rungs: Any) -> Any:
+def _starts(key: Key, path: AbstractPath, start: Callable[[Key, AbstractPath, Rung], Any], rungs: Any) -> Any:
     """A start for every chain, each from its own key."""
-    key = jax.random.fold_in(key, _BASE_DRAWS)
+    return _start_each(jax.random.fold_in(key, _BASE_DRAWS), path, start, jnp.asarray(rungs, jnp.int32))
 
-    def one(chain, rung):
-        return start(jax.random.fold_in(key, chain), rung)
 
-    return eqx.filter_jit(jax.vmap(one))(jnp.arange(num_chains), jnp.asarray(rungs, jnp.int32))
+@eqx.filter_jit
+def _start_each(key, path, start, rungs):
+    # One chain at a time: a product over all chains would round differently for another number of them.
+    chains = jnp.arange(len(rungs))
+    return jax.lax.map(lambda c: start(jax.random.fold_in(key, c[0]), path, c[1]), (chains, rungs))
+
+
+def _position_at_base(key: Key, path: AbstractPath, rung: Rung) -> Position:
+    return Position(path.sample_base(key), rung)
