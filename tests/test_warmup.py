@@ -94,9 +94,8 @@ def test_initial_iterations_that_run_out_say_so(ladder):
     stages = _drive(tp.InitialIterations(steps=1, max_iterations=2), ladder, 20, 10)
     assert [stage.name for stage in stages] == ["iterate", "iterate", "sample"]
     assert not stages[-1].is_settled
-    result = tp.estimate(
-        exact.small_rbm(), warmup=tp.InitialIterations(1, 2), num_chains=20, num_sweeps=10, num_rungs=5
-    )
+    warmup = tp.InitialIterations(steps=1, max_iterations=2)
+    result = tp.estimate(exact.small_rbm(), exact.BASE_FREQUENCIES, warmup=warmup, num_chains=20, num_rungs=11)
     assert tp.Verdict.UNSETTLED in {finding.verdict for finding in result.diagnosis.findings}
 
 
