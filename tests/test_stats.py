@@ -56,26 +56,42 @@ def test_log_mean_exp():
     np.testing.assert_allclose(log_mean_exp(log_x, axis=1), np.log([2.0, 6.0]))
 
 
-def test_sums_of_posteriors_and_visits_are_those_of_the_draws():
+@pytest.mark.parametrize("any_range", [True, False])
+def test_sums_of_posteriors_and_visits_are_those_of_the_draws(any_range):
     """Recomputed in float64 from the draws. Kills: joint for posterior, origin for rung."""
     ladder = exact.small_ladder()
     draws = _draws(200)
-    stats = _folded(tp.TemperingStats.empty(ladder), ladder, draws).on_host()
+    stats = _folded(tp.TemperingStats.empty(ladder, any_range=any_range), ladder, draws).on_host()
     posterior = exact.rung_posterior(np.asarray(draws.log_f, np.float64), exact.LOG_PRIOR, exact.LOG_Z_GUESS)
     np.testing.assert_allclose(np.exp(stats.log_sums[0, 0]), posterior.sum(axis=0), rtol=2e-5)
     np.testing.assert_array_equal(stats.visits[0, 0], np.bincount(draws.rung, minlength=3))
     assert stats.num_draws[0, 0] == 200
 
 
-def test_a_draw_that_is_not_finite_is_counted_and_left_out():
+@pytest.mark.parametrize("any_range", [True, False])
+def test_a_draw_that_is_not_finite_is_counted_and_left_out(any_range):
     """NaN, +inf, and −inf at every rung; −inf at one rung only is an honest zero."""
     ladder = exact.small_ladder()
     log_f = jnp.asarray([[0.0, jnp.nan, 0.0], [jnp.inf, 0.0, 0.0], [-jnp.inf] * 3, [-jnp.inf, 0.0, 1.0], [0.0] * 3])
     draws = dataclasses.replace(_draws(5), log_f=log_f)
-    stats = _folded(tp.TemperingStats.empty(ladder), ladder, draws).on_host()
+    stats = _folded(tp.TemperingStats.empty(ladder, any_range=any_range), ladder, draws).on_host()
     assert stats.num_nonfinite[0, 0] == 3
     posterior = exact.rung_posterior(np.asarray(log_f, np.float64)[3:], exact.LOG_PRIOR, exact.LOG_Z_GUESS)
     np.testing.assert_allclose(np.exp(stats.log_sums[0, 0]), posterior.sum(axis=0), rtol=1e-5)
+
+
+def test_a_rung_far_out_of_reach_needs_the_wide_range():
+    """A posterior of exp(−300): kept in log space, lost in a plain sum."""
+    ladder = exact.small_ladder()
+    log_f = jnp.tile(jnp.asarray([0.0, 0.0, -300.0]), (5, 1))
+    draws = dataclasses.replace(_draws(5), log_f=log_f)
+    wide, narrow = (
+        _folded(tp.TemperingStats.empty(ladder, any_range=wide), ladder, draws).on_host().log_sums[0, 0, 2]
+        for wide in (True, False)
+    )
+    posterior = exact.rung_posterior(np.asarray(log_f, np.float64), exact.LOG_PRIOR, exact.LOG_Z_GUESS)
+    assert wide == pytest.approx(np.log(posterior.sum(axis=0)[2]), abs=1e-3)
+    assert narrow == -np.inf
 
 
 def _crossings(rungs) -> int:

@@ -36,6 +36,26 @@ class LogSum(eqx.Module):
             return np.asarray(np.asarray(self.peak, np.float64) + np.log(np.asarray(self.scaled, np.float64)))
 
 
+class Sum(eqx.Module):
+    """A plain float32 sum of numbers between 0 and 1: half the cost of a `LogSum`, but terms below 1e-38 are lost."""
+
+    total: Float[Array, "..."]
+
+    @classmethod
+    def empty(cls, shape: tuple[int, ...]) -> "Sum":
+        """The sum of no terms."""
+        return cls(jnp.zeros(shape))
+
+    def add(self, x: Float[Array, "..."]) -> "Sum":
+        """Add x, elementwise."""
+        return Sum(self.total + x)
+
+    def log(self) -> np.ndarray:
+        """The logarithm of the sum, on the host in float64; −inf where nothing was added."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.asarray(self.total, np.float64)))
+
+
 def log_mean_exp(log_x: Float[np.ndarray, "..."], axis: int) -> Float[np.ndarray, "..."]:
     """log of the mean of exp(log_x) along `axis`, in float64 on the host."""
     return np.asarray(logsumexp(log_x, axis=axis)) - np.log(log_x.shape[axis])

@@ -83,8 +83,13 @@ class Ladder(eqx.Module):
         """log q(x, k) up to a constant, from log f_k(x)."""
         return log_f + (self.log_prior - self.log_z_guess)
 
+    def rung_posterior(self, log_f: PerRung) -> PerRung:
+        """q(k | x) of eq. 7; NaN at every rung where log f is NaN, +inf, or −inf at all rungs."""
+        table = self._table(self.log_joint(log_f))
+        return (table / jnp.sum(jnp.sum(table, axis=0))).ravel()[: self.path.num_rungs]
+
     def log_rung_posterior(self, log_f: PerRung) -> PerRung:
-        """log q(k | x) of eq. 7."""
+        """log q(k | x), which does not underflow."""
         log_joint = self.log_joint(log_f)
         total = jnp.sum(jnp.sum(self._table(log_joint), axis=0))
         return log_joint - (jnp.max(log_joint) + jnp.log(total))

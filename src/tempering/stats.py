@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from tempering._logspace import LogSum
+from tempering._logspace import LogSum, Sum
 from tempering._types import HostPerRung
 from tempering.ladder import Draw, Ladder
 
@@ -33,7 +33,7 @@ class TemperingStats(eqx.Module):
     ```
     """
 
-    log_sum_posterior: LogSum  # (rung,)  log Σ_i q(k | x_i), the numerator of ĉ_k in eq. 9
+    posterior_sum: LogSum | Sum  # (rung,)  Σ_i q(k | x_i), the numerator of ĉ_k in eq. 9
     visits: Int[Array, "*axes rung"]
     first_end: Int[Array, "*axes"]
     last_end: Int[Array, "*axes"]
@@ -44,23 +44,27 @@ class TemperingStats(eqx.Module):
     log_z_guess: Float[Array, "*axes rung"]
 
     @classmethod
-    def empty(cls, ladder: Ladder) -> "TemperingStats":
-        """Nothing seen yet, under this ladder's law."""
+    def empty(cls, ladder: Ladder, *, any_range: bool = True) -> "TemperingStats":
+        """Nothing seen yet, under this ladder's law.
+
+        With `any_range` posteriors are summed in log space, as they must be while Ẑ may be wrong by a hundred nats.
+        Without it a rung whose posterior is below 1e-38 at every draw counts as never reached, at half the cost.
+        """
         num_rungs = ladder.path.num_rungs
         zero = jnp.zeros((), jnp.int32)
-        return cls(
-            LogSum.empty((num_rungs,)), jnp.zeros(num_rungs, jnp.int32),
-            zero, zero, zero, zero, zero, ladder.log_prior, ladder.log_z_guess,
-        )  # fmt: skip
+        posterior_sum = (LogSum if any_range else Sum).empty((num_rungs,))
+        visits = jnp.zeros(num_rungs, jnp.int32)
+        return cls(posterior_sum, visits, zero, zero, zero, zero, zero, ladder.log_prior, ladder.log_z_guess)
 
     def update(self, ladder: Ladder, draw: Draw) -> "TemperingStats":
         """Fold one draw in."""
-        log_posterior = ladder.log_rung_posterior(draw.log_f)
-        is_finite = jnp.isfinite(jnp.max(log_posterior))
+        in_log_space = isinstance(self.posterior_sum, LogSum)
+        posterior = (ladder.log_rung_posterior if in_log_space else ladder.rung_posterior)(draw.log_f)
+        is_finite = ~jnp.isnan(posterior[0])  # a density that is not finite makes every rung NaN
         end = ladder.ends[draw.rung]
         crossed = (end != 0) & (self.last_end != 0) & (end != self.last_end)
         return TemperingStats(
-            self.log_sum_posterior.add(jnp.where(is_finite, log_posterior, -jnp.inf)),
+            self.posterior_sum.add(jnp.where(is_finite, posterior, -jnp.inf if in_log_space else 0.0)),
             self.visits.at[draw.rung].add(1),
             jnp.where(self.first_end == 0, end, self.first_end),
             jnp.where(end == 0, self.last_end, end),
@@ -89,7 +93,7 @@ class TemperingStats(eqx.Module):
         return BlockedStats(
             log_prior=_only_row(self.log_prior),
             log_z_guess=_only_row(self.log_z_guess),
-            log_sums=widen(self.log_sum_posterior.log(), 3),
+            log_sums=widen(self.posterior_sum.log(), 3),
             visits=widen(self.visits, 3).astype(np.int64),
             num_draws=widen(self.num_draws, 2).astype(np.int64),
             num_nonfinite=widen(self.num_nonfinite, 2).astype(np.int64),
@@ -206,7 +210,7 @@ class TransitionSums(eqx.Module):
 
     def update(self, ladder: Ladder, draw: Draw) -> "TransitionSums":
         """Add q(· | x) to the row of the rung at which x was drawn; a draw that is not finite adds nothing."""
-        posterior = jnp.exp(ladder.log_rung_posterior(draw.log_f))
+        posterior = ladder.rung_posterior(draw.log_f)
         return TransitionSums(self.sums.at[draw.origin].add(jnp.nan_to_num(posterior)))
 
 
@@ -218,10 +222,10 @@ class TemperingRecord(eqx.Module):
     transitions: TransitionSums | None
 
     @classmethod
-    def empty(cls, ladder: Ladder, *, with_transitions: bool = False) -> "TemperingRecord":
+    def empty(cls, ladder: Ladder, *, any_range: bool = True, with_transitions: bool = False) -> "TemperingRecord":
         """An empty record; Rao-Blackwellized transitions cost K × K numbers a chain, so they are kept on request."""
         transitions = TransitionSums.empty(ladder) if with_transitions else None
-        return cls(TemperingStats.empty(ladder), RungTrace.empty(), transitions)
+        return cls(TemperingStats.empty(ladder, any_range=any_range), RungTrace.empty(), transitions)
 
     def update(self, ladder: Ladder, draw: Draw) -> "TemperingRecord":
         """Fold one draw into each part."""

@@ -51,7 +51,8 @@ class Stage:
         """What a chain keeps of a block in this stage."""
         if self.name == "anneal":
             return AnnealRecord.empty(self.ladder)
-        return TemperingRecord.empty(self.ladder, with_transitions=with_transitions)
+        is_blind = self.name == "iterate"  # Ẑ may be wrong by hundreds of nats
+        return TemperingRecord.empty(self.ladder, any_range=is_blind, with_transitions=with_transitions)
 
     def after_block(self, num_steps: int, states: Any, recorded: Any) -> "Stage":
         """This stage, a block further on."""
