@@ -149,11 +149,11 @@ def test_transitions_do_not_depend_on_where_a_run_is_cut():
 
 
 def test_blocks_are_joined_before_they_grow_many():
-    """200 blocks of 2 draws: never 64 of them, the sums unchanged, full blocks of equal length."""
+    """200 blocks of 2 draws: never 40 of them, the sums unchanged, full blocks of equal length."""
     draws = _draws(400, seed=9)
     whole, cut = _recording(1, jax.tree.map(lambda a: a[:250], draws), 250), _recording(200, draws, 2)
     stats = cut.stats
-    assert stats.num_blocks < 64
+    assert stats.num_blocks < 40
     assert stats.num_draws.sum() == 400
     assert np.all(stats.num_draws[:, :-1] == stats.block_size)
     posterior = exact.rung_posterior(np.asarray(draws.log_f, np.float64), exact.LOG_PRIOR, exact.LOG_Z_GUESS)

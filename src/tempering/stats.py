@@ -18,7 +18,7 @@ from tempering.ladder import Draw, Ladder
 
 _COUNTS = ("visits", "num_draws", "num_nonfinite")
 _PER_BLOCK = ("log_sums", *_COUNTS)
-_MAX_BLOCKS = 64  # per chain; then neighbours are joined
+_MAX_BLOCKS = 40  # per chain; then neighbours are joined
 MAX_BLOCK_STEPS = 250  # keeps float32 sums exact enough and a lost block short
 _MAX_GROUPS = 10  # of chains, for the errors of estimates made from transition matrices
 
@@ -94,7 +94,7 @@ class TemperingStats(eqx.Module):
             log_prior=_only_row(self.log_prior),
             log_z_guess=_only_row(self.log_z_guess),
             log_sums=widen(self.posterior_sum.log(), 3),
-            visits=widen(self.visits, 3).astype(np.int64),
+            visits=widen(self.visits, 3),
             num_draws=widen(self.num_draws, 2).astype(np.int64),
             num_nonfinite=widen(self.num_nonfinite, 2).astype(np.int64),
             travel=travel,
