@@ -22,6 +22,8 @@ study: .venv/dev
 	$(BIN)/python experiments/figure3.py
 	$(BIN)/python benchmarks/gibbs.py
 	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/same_bits.py
+	$(BIN)/python benchmarks/report.py
 
 docs: .venv/docs
 	$(BIN)/mkdocs build --strict

@@ -1,0 +1,111 @@
+"""Write docs/results.md from the JSON files in benchmarks/results.
+
+    python benchmarks/report.py
+
+`make study` runs the studies first; a test checks that the page is what this script makes of the committed files.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+PAGE = ROOT / "docs" / "results.md"
+
+INTRODUCTION = """# Measured
+
+Every number on this page was written by a script in the repository, named above its table with the commit and the kind
+of machine; `make study` runs them all again, and `python benchmarks/report.py` makes the page.
+"""
+
+
+def page() -> str:
+    sections = [
+        INTRODUCTION,
+        accuracy(
+            "Three RBMs with exact log Z",
+            "small_rbms",
+            "MNIST RBMs with 10, 15 and 20 hidden units, 100 chains, 2000 sweeps, against log Z by enumeration.",
+        ),
+        accuracy(
+            "Salakhutdinov's 784×500 RBM",
+            "figure3",
+            "Figure 3 (left) of the paper, 100 chains and 100 rungs, against log Z = 451.25 ± 0.01 from runs that were "
+            "40 times as many and 4 times as long. The paper's values are read off its figure, to about 10 %.",
+        ),
+        cost(),
+        memory(),
+        bits(),
+    ]
+    return "\n".join(sections)
+
+
+def accuracy(title: str, name: str, text: str) -> str:
+    content = load(name)
+    columns = {
+        "rmse": "RMSE",
+        "paper_rmse": "paper's RMSE",
+        "bias": "bias",
+        "mean_std_error": "mean claimed error",
+        "coverage": "coverage",
+        "good": "verdict good",
+        "good_coverage": "coverage if good",
+        "good_worst": "worst if good",
+        "annealed_rmse": "RMSE of the annealing pass",
+        "warmup_sweeps": "warm-up sweeps",
+    }
+    summaries: dict[str, dict[str, Any]] = content["summaries"]
+    shown = {key: label for key, label in columns.items() if any(key in row for row in summaries.values())}
+    rows = [[setting, *(number(row.get(key)) for key in shown)] for setting, row in summaries.items()]
+    runs = next(iter(summaries.values()))["runs"]
+    note = f"{text} Seeds 0 to {runs - 1}; coverage is that of the 95 % interval."
+    return section(title, note, content["about"], table(["", *shown.values()], rows))
+
+
+def cost() -> str:
+    content = load("gibbs")
+    rows = [
+        [name, f"{row['milliseconds']:.2f}", f"{row['to_plain']:.2f}", f"{row['to_rts_100']:.2f}"]
+        for name, row in content["rows"].items()
+    ]
+    text = "One sweep of 100 chains on the 784×500 RBM; ratios are medians over rounds in which the rows take turns."
+    return section("What a sweep costs", text, content["about"], table(["", "ms", "× plain", "× RTS K = 100"], rows))
+
+
+def memory() -> str:
+    content = load("memory")
+    rows = [[sweeps, f"{peak:.0f}"] for sweeps, peak in content["peak_megabytes"].items()]
+    text = "Peak resident memory of the command line, 100 chains and 100 rungs on the shipped example."
+    return section("Memory against length", text, content["about"], table(["sweeps", "MB"], rows))
+
+
+def bits() -> str:
+    content = load("same_bits")
+    rows = [[name, f"`{value}`"] for name, value in content["log_z"].items()]
+    text = "log Z of a run of 400 sweeps as printed, however it was cut, killed, resumed or spread over devices."
+    return section("The same bits", text, content["about"], table(["run", "log Z"], rows))
+
+
+def section(title: str, text: str, about: dict[str, str], body: str) -> str:
+    source = f"`{about['command']}` at {about['commit']}, {about['date']}, on {about['machine']}."
+    return f"## {title}\n\n{text}\n\n{source}\n\n{body}"
+
+
+def table(header: list[str], rows: list[list[str]]) -> str:
+    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def load(name: str) -> dict[str, Any]:
+    return json.loads((RESULTS / f"{name}.json").read_text())
+
+
+def number(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
