@@ -89,17 +89,18 @@ def write(name: str, summaries: dict[str, dict[str, Any]], rows: dict[str, list[
 
 def about() -> dict[str, Any]:
     """The command, the commit and the machine's kind."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
     script = Path(sys.argv[0]).resolve()
     kind = jax.devices()[0].device_kind
     return {
         "command": " ".join(["python", str(script.relative_to(ROOT)), *sys.argv[1:]]),
-        "commit": commit.stdout.strip(),
+        "commit": _git("rev-parse", "--short", "HEAD") + (" with changes" if _git("diff", "HEAD", "--", "src") else ""),
         "date": time.strftime("%Y-%m-%d"),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, {kind}, jax {jax.__version__}",
     }
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def _rmse(errors: list[float | None]) -> float | None:
