@@ -103,7 +103,7 @@ def test_the_gravest_finding_decides():
 
 def test_annealing_is_excused_only_on_its_low_side():
     """Widely scattered weights may hide half their variance below the truth, and nothing above it."""
-    answer = tp.LogZ("rts", np.array([0.0, 10.0]), np.array([0.0, 0.1]), np.zeros(2), dof=99)
+    answer = tp.LogZ("rts", np.array([0.0, 10.0]), np.array([0.0, 0.1]), np.zeros(2), np.zeros(2), dof=99)
     assert Annealed(8.0, 0.1, 4.0).disagreement(answer) == pytest.approx(0.0)
     assert Annealed(7.0, 0.1, 4.0).disagreement(answer) == pytest.approx(1 / np.hypot(0.1, 0.1))
     assert Annealed(12.0, 0.1, 4.0).disagreement(answer) == pytest.approx(2 / np.hypot(0.1, 0.1))

@@ -2,6 +2,7 @@
 
 import importlib
 import re
+import runpy
 import shlex
 import sys
 from pathlib import Path
@@ -85,10 +86,11 @@ def test_every_marked_block_is_found():
 
 
 def test_the_readme_shows_what_the_demo_prints(monkeypatch, capsys):
-    """The same rows in the same words, and numbers that agree within a few hundredths.
+    """The same rows in the same words, and numbers that agree as two independent runs do.
 
     Not to the last digit: another CPU rounds matrix products differently, a bit of one chain then falls the other
-    way, and from there on that chain is another one. The estimate moves by a part of its standard error.
+    way, and from there on that chain is another one. Two such runs differ by less than 5√2 standard errors but for
+    one case in a million; errors and round trips vary by a few per cent over 100 chains, and by far less than a third.
     """
     (demo,) = [block for block in blocks_of(ROOT / "README.md") if block.mark == "demo"]
     (command,) = commands_of(demo)
@@ -101,7 +103,10 @@ def test_the_readme_shows_what_the_demo_prints(monkeypatch, capsys):
     assert {"log Z", "95 % interval", "exact log Z", "verdict"} <= set(came)
     for label, text in shown.items():
         assert NUMBER.sub("#", came[label]) == NUMBER.sub("#", text), f"{label}: {advice}"
-        tolerance = {"exact log Z": 2e-4, "round trips": 1.0, "seconds": float("inf")}.get(label, 0.05)
+        std_error = numbers_in(shown["annealing says" if label == "annealing says" else "standard error"])[-1]
+        tolerance = {"exact log Z": 2e-4, "seconds": float("inf")}.get(label, 5 * 2**0.5 * std_error)
+        if label in ("standard error", "round trips"):
+            tolerance = numbers_in(text)[0] / 3
         assert numbers_in(came[label]) == pytest.approx(numbers_in(text), abs=tolerance), f"{label}: {advice}"
 
 
@@ -175,3 +180,9 @@ def module_of(name: str) -> tuple[object, list[str]]:
         except ModuleNotFoundError:
             continue
     raise AssertionError(f"{name} is in no module of tempering")
+
+
+def test_the_page_of_results_is_what_its_script_makes():
+    """No figure on it is typed in by hand."""
+    script = runpy.run_path(str(ROOT / "benchmarks" / "report.py"))
+    assert (ROOT / "docs" / "results.md").read_text() == script["page"]()

@@ -140,11 +140,34 @@ def test_few_chains_are_cut_into_stretches(path):
 
 def test_student_interval():
     """Against the tabulated quantile t(0.975, 4) = 2.776. Kills: a normal interval, one-sided levels."""
-    answer = tp.LogZ("rts", np.array([0.0, 7.0]), np.array([0.0, 0.5]), np.zeros(2), dof=4)
+    answer = tp.LogZ("rts", np.array([0.0, 7.0]), np.array([0.0, 0.5]), np.zeros(2), np.zeros(2), dof=4)
     low, high = answer.interval
     assert (high - low) / 2 / 0.5 == pytest.approx(2.776, abs=5e-4)
     assert (low + high) / 2 == pytest.approx(7.0)
     assert answer.intervals().shape == (2, 2)
+
+
+@pytest.mark.parametrize("skewness", [-3.0, -0.4, 0.4, 3.0])
+def test_a_skewed_interval_inverts_halls_transformation(skewness):
+    """g at both ends gives back the Student quantiles. Kills: λ with the wrong sign, n for √n, ends exchanged."""
+    dof, level = 24, 0.9
+    answer = tp.LogZ("rts", np.array([0.0, 7.0]), np.full(2, 0.5), np.zeros(2), np.full(2, skewness), dof)
+    t = (7.0 - np.array(answer.interval_at(level))) / 0.5
+    k = skewness / np.sqrt(dof + 1)
+    g = t + k * t**2 / 3 + k**2 * t**3 / 27 + k / 6
+    np.testing.assert_allclose(g, [1.7109, -1.7109], atol=1e-4)  # t(0.95, 24) from a table
+    low, high = answer.interval_at(level)
+    assert (high - 7.0 > 7.0 - low) == (skewness > 0)  # rare large contributions: the truth may well lie above
+
+
+def test_skewness_is_that_of_what_each_unit_contributes():
+    """One unit far above the others at the last rung only. Kills: skewness of the parts instead of their ratio."""
+    parts = np.ones((10, 3))
+    parts[0, 2] = 5.0
+    spread = spread_of_log_ratio(np.log(parts))
+    influence = parts[:, 2] / parts[:, 2].mean() - 1
+    expected = (influence**3).mean() / (influence**2).mean() ** 1.5
+    np.testing.assert_allclose(spread.skewness, [0.0, 0.0, expected], atol=1e-12)
 
 
 class _Stay(AbstractMove):

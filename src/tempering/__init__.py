@@ -2,6 +2,7 @@
 
 from tempering._errors import InputError as InputError
 from tempering.diagnostics import Verdict as Verdict
+from tempering.estimate import Interrupted as Interrupted
 from tempering.estimate import Progress as Progress
 from tempering.estimate import Settings as Settings
 from tempering.estimate import estimate as estimate

@@ -130,12 +130,16 @@ def estimate(
     if base is None:
         base = "bias" if data is None else data
     job = _Job(model, base, asked)
+    mean_log_density = None if data is None else float(model.log_density(data).mean())  # first: it may refuse
     with ExitStack() as stack:
         directory = None
         if out is not None:
             directory = stack.enter_context(RunDirectory(out, job.identity(), resume=resume))
         stage, seconds = job.go(directory, watch)
-        result = job.result(stage, seconds, data)
+        result = job.result(stage, seconds)
+        if data is not None and mean_log_density is not None:
+            likelihood = MeanLogLikelihood.of(mean_log_density, len(data), result.rungs)
+            result = dataclasses.replace(result, mean_log_likelihood=likelihood)
         if directory is not None and result.is_complete:
             result.save(directory.path)
     return result
@@ -210,7 +214,7 @@ class _Job:
     def _answer(self, recording: Recording) -> LogZ:
         return _METHODS[self.settings.method](recording, log_z_base=self.ladder.path.log_z_base())
 
-    def result(self, stage: Stage, seconds: float, data: np.ndarray | None) -> Result:
+    def result(self, stage: Stage, seconds: float) -> Result:
         """The answer from the draws that count."""
         if not stage.is_last or stage.recording is None:
             raise Interrupted("The run was stopped during its warm-up; there is no estimate yet.")
@@ -231,14 +235,10 @@ class _Job:
             seconds=seconds,
             is_complete=stage.done == stage.num_steps,
             exact_log_z=self._exact_log_z(),
-            mean_log_likelihood=None if data is None else self._likelihood(data, answer),
         )
 
     def _exact_log_z(self) -> float | None:
         return self.model.exact_log_z() if self.model.enumeration_cost() <= _EXACT_COST else None
-
-    def _likelihood(self, data: np.ndarray, answer: LogZ) -> MeanLogLikelihood:
-        return MeanLogLikelihood.of(float(self.model.log_density(data).mean()), len(data), answer)
 
     def identity(self) -> dict[str, Any]:
         """What a run and its continuation must share."""

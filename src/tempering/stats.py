@@ -1,4 +1,4 @@
-"""What is kept of the draws: small statistics with `empty`, `update` and `merge`.
+"""What is kept of the draws: small statistics with `empty`, `update` for a draw, and `then` for what comes later.
 
 On the device a statistic speaks of one chain and one block (a stretch of at most `MAX_BLOCK_STEPS` steps) in float32;
 on the host blocks are joined in float64, in a fixed order, so that the answer does not depend on how a run was

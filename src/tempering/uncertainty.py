@@ -18,18 +18,29 @@ class Spread:
 
     std_error: HostPerRung
     bias: HostPerRung  # E[log Ẑ_k] − log Z_k to second order
+    skewness: HostPerRung  # of what each independent unit contributes to the estimate
     dof: int
 
-    def half_width(self, level: float = 0.95) -> HostPerRung:
-        """Half of a two-sided Student interval."""
-        return interval_half_width(self.std_error, self.dof, level)
 
+def interval_around(values, std_error, skewness, dof: int, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of a two-sided Student interval, corrected for skewness; infinite where no error could be estimated.
 
-def interval_half_width(std_error, dof: int, level: float = 0.95):
-    """Student's quantile times the standard error; infinite where no error could be estimated."""
+    Units that rarely contribute much make an estimate that is usually too low with an error that is then too small.
+    With λ = skewness/√n, Hall's transformation g(T) = T + λT²/3 + λ²T³/27 + λ/6 of the Studentised error T is
+    symmetric to second order (Hall 1992), so its inverse at the Student quantiles gives the ends.
+    """
+    values, std_error = np.asarray(values), np.asarray(std_error)
     if dof < 1:
-        return np.full(np.shape(std_error), np.inf)
-    return stdtrit(dof, 0.5 + level / 2) * np.asarray(std_error)
+        return np.full(values.shape, -np.inf), np.full(values.shape, np.inf)
+    quantile = stdtrit(dof, 0.5 + level / 2)
+    per_root = np.asarray(skewness) / np.sqrt(dof + 1)
+    return values - std_error * _unskewed(quantile, per_root), values - std_error * _unskewed(-quantile, per_root)
+
+
+def _unskewed(x: float, per_root: np.ndarray) -> np.ndarray:
+    """The inverse of Hall's g, which is x itself where there is no skewness."""
+    safe = np.where(np.abs(per_root) < 1e-9, 1.0, per_root)
+    return np.where(safe == per_root, 3 / safe * (np.cbrt(1 + safe * (x - safe / 6)) - 1), x)
 
 
 def spread_of_log_ratio(log_parts: Float[np.ndarray, "unit rung"]) -> Spread:
@@ -44,12 +55,18 @@ def spread_of_log_ratio(log_parts: Float[np.ndarray, "unit rung"]) -> Spread:
     relative = np.exp(log_parts - np.where(is_known, log_mean, 0.0))  # ĉ_k of each unit / ĉ_k; its mean is 1
     if num_units < 2:
         unknown = np.full(log_parts.shape[1], np.inf)
-        return Spread(unknown, np.zeros_like(unknown), 0)
+        return Spread(unknown, np.zeros_like(unknown), np.zeros_like(unknown), 0)
     per_mean = num_units * (num_units - 1)
-    variance = ((relative - relative[:, :1]) ** 2).sum(axis=0) / per_mean
+    influence = relative - relative[:, :1]  # of each unit on log ĉ_k − log ĉ_0; its mean is 0
+    variance = (influence**2).sum(axis=0) / per_mean
     own_variance = ((relative - 1) ** 2).sum(axis=0) / per_mean
     std_error = np.where(is_known & is_known[0], np.sqrt(variance), np.inf)
-    return Spread(std_error, (own_variance[0] - own_variance) / 2, num_units - 1)
+    return Spread(std_error, (own_variance[0] - own_variance) / 2, _skewness(influence), num_units - 1)
+
+
+def _skewness(influence: Float[np.ndarray, "unit rung"]) -> HostPerRung:
+    second, third = (influence**2).mean(axis=0), (influence**3).mean(axis=0)
+    return np.divide(third, second**1.5, out=np.zeros_like(third), where=second > 0)
 
 
 def spread_by_jackknife(whole: HostPerRung, left_out: Float[np.ndarray, "unit rung"]) -> Spread:
@@ -60,7 +77,8 @@ def spread_by_jackknife(whole: HostPerRung, left_out: Float[np.ndarray, "unit ru
     scatter = (left_out - left_out.mean(axis=0)) ** 2
     std_error = np.sqrt((num_units - 1) / num_units * scatter.sum(axis=0))
     bias = (num_units - 1) * (left_out.mean(axis=0) - np.where(is_known, whole, 0.0))
-    return Spread(np.where(is_known, std_error, np.inf), np.where(is_known, bias, 0.0), num_units - 1)
+    std_error, bias = np.where(is_known, std_error, np.inf), np.where(is_known, bias, 0.0)
+    return Spread(std_error, bias, np.zeros_like(bias), num_units - 1)
 
 
 def independent_parts(stats: BlockedStats) -> Float[np.ndarray, "unit rung"]:

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from tempering._types import HostPerRung
-from tempering.uncertainty import Spread, interval_half_width
+from tempering.uncertainty import Spread, interval_around
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,12 +19,13 @@ class LogZ:
     values: HostPerRung
     std_errors: HostPerRung
     biases: HostPerRung  # E[value] − log Z_k to second order, not subtracted
+    skewness: HostPerRung  # of the independent parts it was made from; it makes intervals lopsided
     dof: int
 
     @classmethod
     def from_spread(cls, method: str, values: HostPerRung, spread: Spread) -> "LogZ":
         """A value per rung, with the spread of its log ratio to rung 0."""
-        return cls(method, values, spread.std_error, spread.bias, spread.dof)
+        return cls(method, values, spread.std_error, spread.bias, spread.skewness, spread.dof)
 
     @property
     def log_z(self) -> float:
@@ -42,11 +43,11 @@ class LogZ:
         return self.interval_at(0.95)
 
     def interval_at(self, level: float) -> tuple[float, float]:
-        """A two-sided Student interval for log Z of the target."""
-        half = float(interval_half_width(self.std_error, self.dof, level))
-        return self.log_z - half, self.log_z + half
+        """A two-sided interval for log Z of the target."""
+        low, high = self.intervals(level)[-1]
+        return float(low), float(high)
 
     def intervals(self, level: float = 0.95) -> np.ndarray:
         """(rung, 2): lower and upper ends at every rung."""
-        half = interval_half_width(self.std_errors, self.dof, level)
-        return np.stack([self.values - half, self.values + half], axis=1)
+        ends = interval_around(self.values, self.std_errors, self.skewness, self.dof, level)
+        return np.stack(ends, axis=1)
