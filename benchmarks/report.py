@@ -52,14 +52,16 @@ def accuracy(title: str, name: str, text: str) -> str:
         "good": "verdict good",
         "good_coverage": "coverage if good",
         "good_worst": "worst if good",
-        "annealed_rmse": "RMSE of the annealing pass",
-        "warmup_sweeps": "warm-up sweeps",
+        "annealed_rmse": "RMSE of annealing",
     }
     summaries: dict[str, dict[str, Any]] = content["summaries"]
     shown = {key: label for key, label in columns.items() if any(key in row for row in summaries.values())}
     rows = [[setting, *(number(row.get(key)) for key in shown)] for setting, row in summaries.items()]
-    runs = next(iter(summaries.values()))["runs"]
-    note = f"{text} Seeds 0 to {runs - 1}; coverage is that of the 95 % interval."
+    first = next(iter(summaries.values()))
+    warmup, last_seed = first["warmup_sweeps"], first["runs"] - 1
+    note = (
+        f"{text} {warmup} sweeps of warm-up come on top. Seeds 0 to {last_seed}; coverage is that of the 95 % interval."
+    )
     return section(title, note, content["about"], table(["", *shown.values()], rows))
 
 

@@ -96,6 +96,17 @@ def test_annealing_weights_average_to_the_ratio(path, truth):
         assert np.log(mass.sum()) == pytest.approx(truth[rung + 1], abs=1e-6)  # the kernel's float32
 
 
+def test_annealing_moves_at_the_rung_that_it_has_reweighted_to(path):
+    """Weights are right only if x then moves under f_{k+1}. Kills: a move at the rung that was left."""
+    at = path.state_of(jnp.zeros(5))
+    moved, _ = AnnealUp(_TellsRung())(
+        jax.random.key(0), exact.small_ladder(), AnnealState(at, jnp.int32(0), jnp.int32(1), at)
+    )
+    np.testing.assert_array_equal(moved.x.v, np.full(5, 1.0))
+    np.testing.assert_array_equal(moved.kept.v, np.full(5, 1.0))
+    assert moved.rung == 1
+
+
 def test_ais_is_the_log_of_the_mean_weight():
     """Kills: the mean of the logs; the error of the mean instead of its logarithm."""
     weights = np.array([[1.0, 0.5, 4.0], [1.0, 2.0, 1.0], [1.0, 0.2, 7.0]])
@@ -173,6 +184,13 @@ def test_skewness_is_that_of_what_each_unit_contributes():
 class _Stay(AbstractMove):
     def __call__(self, key, path, rung, x):
         return x, jnp.ones(())
+
+
+class _TellsRung(AbstractMove):
+    """Writes the rung that it was called with into x."""
+
+    def __call__(self, key, path, rung, x):
+        return path.state_of(jnp.full_like(x.v, rung)), jnp.ones(())
 
 
 def _with_log_sums(stats, log_sums):
