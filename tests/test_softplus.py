@@ -29,7 +29,7 @@ def test_the_error_bound_holds_between_the_fitted_points(bound, num_rungs):
     error = np.abs(expand @ (compress @ basis) - np.log1p(np.exp(-np.outer(betas, t))))
     rounding = 2.0**-23 * (np.abs(expand) @ (np.abs(compress) @ np.abs(basis)))
     assert np.all(error < TOLERANCE + rounding)
-    assert error.max() < 2e-6
+    assert error.max() < 2e-6  # for 500 units 0.001 nats at the very worst, far below any error bar here
 
 
 def test_a_basis_that_is_too_small_is_not_taken():

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 Key: TypeAlias = PRNGKeyArray
 State: TypeAlias = PyTree  # a point x of the state space: an array, or any pytree of arrays
@@ -24,7 +24,5 @@ PerRung: TypeAlias = Float[Array, " rung"]
 Rung: TypeAlias = Int[Array, ""]
 Rungs: TypeAlias = Int[Array, "*chain"]  # of one chain, or of many
 Scalar: TypeAlias = Float[Array, ""]
-Flag: TypeAlias = Bool[Array, ""]
-HostArray: TypeAlias = Float[np.ndarray, "..."]
 HostPerRung: TypeAlias = Float[np.ndarray, " rung"]
 LogDensity: TypeAlias = Callable[[Any], Scalar]

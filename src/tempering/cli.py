@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import jax
+import numpy as np
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -18,7 +19,6 @@ from tempering._errors import InputError
 from tempering.estimate import Interrupted, estimate
 from tempering.estimate import Progress as RunProgress
 from tempering.frontends.load import load, load_data, load_example
-from tempering.models import RBM
 from tempering.results import Result
 
 EXIT_GOOD, EXIT_USER_ERROR, EXIT_NOT_GOOD, EXIT_INTERRUPTED = 0, 2, 3, 130
@@ -64,8 +64,16 @@ def estimate_command(
     if resume and out is None:
         raise InputError("--resume needs --out DIR, the directory of the run to go on with.")
     _use_cores(devices)
-    rbm, base_value = _model_and_base(model, base, data, binarize, seed)
-    rows = None if data is None else load_data(data, num_visible=rbm.num_visible, binarize=binarize, seed=seed)
+    rbm, own_base = (load(model), None) if model is not None else load_example()
+
+    def read(file: str) -> np.ndarray:
+        return load_data(file, num_visible=rbm.num_visible, binarize=binarize, seed=seed)
+
+    rows = None if data is None else read(data)
+    if base is None:
+        start = own_base if rows is None else rows
+    else:
+        start = base if base in ("uniform", "bias") else read(base)
     settings: dict[str, Any] = {
         "num_chains": chains, "num_sweeps": sweeps, "num_rungs": rungs, "betas": _betas(ladder), "prior": prior,
         "warmup": warmup, "method": method, "seed": seed, "chunk_sweeps": chunk,
@@ -73,7 +81,7 @@ def estimate_command(
     message = ""
     with _Watcher(show=not quiet and sys.stderr.isatty()) as watcher:
         try:
-            result = estimate(rbm, base_value, data=rows, out=out, resume=resume, watch=watcher, **settings)
+            result = estimate(rbm, start, data=rows, out=out, resume=resume, watch=watcher, **settings)
         except Interrupted as stopped:
             result, message = None, str(stopped)
     if result is None:
@@ -149,19 +157,6 @@ def _use_cores(devices: int | None) -> None:
         return  # the user has decided it already
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     jax.config.update("jax_num_cpu_devices", devices or cores)
-
-
-def _model_and_base(
-    model: str | None, base: str | None, data: str | None, binarize: str | None, seed: int
-) -> tuple[RBM, Any]:
-    """The RBM, and the base that was asked for: by default the data's frequencies, if there are data."""
-    rbm, frequencies = (load(model), None) if model is not None else load_example()
-    if base in ("uniform", "bias"):
-        return rbm, base
-    file = base if base is not None else data
-    if file is not None:
-        return rbm, load_data(file, num_visible=rbm.num_visible, binarize=binarize, seed=seed)
-    return rbm, "bias" if frequencies is None else frequencies
 
 
 def _betas(ladder: str) -> Any:

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import logsumexp, stdtrit
+from scipy.special import stdtrit
 
 from tempering._types import HostPerRung
 from tempering.stats import BlockedStats
@@ -50,18 +50,23 @@ def spread_of_log_ratio(log_parts: Float[np.ndarray, "unit rung"]) -> Spread:
     covariance of the mean over units. It is far too small while the units have not forgotten their start.
     """
     num_units = len(log_parts)
-    log_mean = logsumexp(log_parts, axis=0) - np.log(num_units)
-    is_known = np.isfinite(log_mean)  # not where no draw was finite
-    relative = np.exp(log_parts - np.where(is_known, log_mean, 0.0))  # ĉ_k of each unit / ĉ_k; its mean is 1
     if num_units < 2:
         unknown = np.full(log_parts.shape[1], np.inf)
         return Spread(unknown, np.zeros_like(unknown), np.zeros_like(unknown), 0)
+    log_sum, relative = _relative_parts(log_parts)
     per_mean = num_units * (num_units - 1)
     influence = relative - relative[:, :1]  # of each unit on log ĉ_k − log ĉ_0; its mean is 0
     variance = (influence**2).sum(axis=0) / per_mean
     own_variance = ((relative - 1) ** 2).sum(axis=0) / per_mean
-    std_error = np.where(is_known & is_known[0], np.sqrt(variance), np.inf)
+    is_known = np.isfinite(log_sum) & np.isfinite(log_sum[0])  # not where no draw was finite
+    std_error = np.where(is_known, np.sqrt(variance), np.inf)
     return Spread(std_error, (own_variance[0] - own_variance) / 2, _skewness(influence), num_units - 1)
+
+
+def _relative_parts(log_parts: Float[np.ndarray, "unit rung"]) -> tuple[HostPerRung, Float[np.ndarray, "unit rung"]]:
+    """log of the sum over units, and each unit's part over their mean; 0 where all parts are."""
+    log_sum = np.logaddexp.reduce(log_parts, axis=0)
+    return log_sum, len(log_parts) * np.exp(log_parts - np.where(np.isfinite(log_sum), log_sum, 0.0))
 
 
 def _skewness(influence: Float[np.ndarray, "unit rung"]) -> HostPerRung:
@@ -101,15 +106,12 @@ def drift_between_halves(stats: BlockedStats) -> float:
     middle = stats.num_blocks // 2
     if stats.num_chains < _MIN_UNITS or middle == 0:
         return 0.0
-    halves = (stats.log_sums[:, :middle], stats.log_sums[:, middle:])
-    influences, log_ratio = [], []
-    for half in halves:
-        log_parts = np.logaddexp.reduce(half, axis=1)[:, [0, -1]]  # (chain, end)
-        log_mean = np.logaddexp.reduce(log_parts, axis=0)
-        if not np.all(np.isfinite(log_mean)):
+    changes, log_ratios = [], []
+    for half in (stats.log_sums[:, :middle], stats.log_sums[:, middle:]):
+        log_sum, relative = _relative_parts(np.logaddexp.reduce(half, axis=1)[:, [0, -1]])
+        if not np.all(np.isfinite(log_sum)):
             return 0.0
-        relative = np.exp(log_parts - log_mean) * len(log_parts)
-        influences.append(relative[:, 1] - relative[:, 0])
-        log_ratio.append(log_mean[1] - log_mean[0])
-    std_error = np.std(influences[1] - influences[0], ddof=1) / np.sqrt(stats.num_chains)
-    return float((log_ratio[1] - log_ratio[0]) / std_error) if std_error > 0 else 0.0
+        changes.append(relative[:, 1] - relative[:, 0])
+        log_ratios.append(log_sum[1] - log_sum[0])
+    std_error = np.std(changes[1] - changes[0], ddof=1) / np.sqrt(stats.num_chains)
+    return float((log_ratios[1] - log_ratios[0]) / std_error) if std_error > 0 else 0.0
