@@ -14,7 +14,7 @@ from tempering.annealing import AnnealState, AnnealUp
 from tempering.estimators.stationary import stationary_law
 from tempering.kernels import AbstractMove
 from tempering.stats import TransitionSums
-from tempering.uncertainty import independent_parts, spread_by_jackknife, spread_of_log_ratio
+from tempering.uncertainty import drift_between_halves, independent_parts, spread_by_jackknife, spread_of_log_ratio
 
 TOLERANCE = 1e-10
 
@@ -127,6 +127,19 @@ def test_delta_method_is_equations_15_and_16():
     np.testing.assert_allclose(spread.std_error, np.sqrt(variance), atol=TOLERANCE)
     np.testing.assert_allclose(spread.bias, (own[0] - own) / 2, atol=TOLERANCE)
     assert spread.dof == 11
+
+
+def test_drift_is_the_change_between_halves_in_its_own_errors(path):
+    """Written out from sums in float64. Kills: the second half against nothing, the spread of one half alone."""
+    parts = np.random.default_rng(4).gamma(3.0, size=(20, 6, 3)) * [1.0, 2.0, 7.0]
+    stats = _with_log_sums(exact.stats_from_law(exact.log_densities(path)), np.log(parts))
+    early, late = parts[:, :3].sum(axis=1), parts[:, 3:].sum(axis=1)
+    change = np.log(late[:, 2].sum() / late[:, 0].sum()) - np.log(early[:, 2].sum() / early[:, 0].sum())
+    each = [half[:, 2] / half[:, 2].mean() - half[:, 0] / half[:, 0].mean() for half in (early, late)]
+    expected = change / (np.std(each[1] - each[0], ddof=1) / np.sqrt(20))
+    assert drift_between_halves(stats) == pytest.approx(expected, abs=TOLERANCE)
+    same_twice = _with_log_sums(stats, np.log(np.concatenate([parts, parts], axis=1)))
+    assert drift_between_halves(same_twice) == pytest.approx(0, abs=TOLERANCE)
 
 
 def test_jackknife_of_a_mean_is_its_standard_error():
