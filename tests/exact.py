@@ -95,6 +95,7 @@ def stats_from_law(log_f: np.ndarray, log_prior=LOG_PRIOR, log_z_guess=LOG_Z_GUE
     count = 10**15
     none = np.zeros(1, np.int64)
     return BlockedStats(
+        betas=BETAS,
         log_prior=np.asarray(log_prior),
         log_z_guess=np.asarray(log_z_guess),
         log_sums=(np.log(marginal) + np.log(count))[None, None],

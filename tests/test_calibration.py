@@ -1,5 +1,7 @@
 """Calibration: many replicates in one run, z-scores and coverage against the exact log Z."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -36,10 +38,10 @@ def answers() -> list[tuple[tp.LogZ, float]]:
     found = []
     for r in range(REPLICATES):
         chains = slice(r * CHAINS, (r + 1) * CHAINS)
-        part = BlockedStats(
-            whole.log_prior, whole.log_z_guess, whole.log_sums[chains], whole.visits[chains], whole.num_draws[chains],
-            whole.num_nonfinite[chains], whole.travel, whole.block_size,
-        )  # fmt: skip
+        part = dataclasses.replace(
+            whole,
+            **{n: getattr(whole, n)[chains] for n in ("log_sums", "visits", "num_draws", "num_nonfinite")},
+        )
         found.append((tp.rts(part), truth))
     return found
 

@@ -86,7 +86,7 @@ def test_a_run_stopped_at_every_chunk_is_the_uninterrupted_run(tmp_path, warmup,
 
 def test_a_run_is_resumed_where_blocks_were_joined(tmp_path, monkeypatch):
     """Guards block sizes that doubled before the stop, and a last block that is not yet full."""
-    monkeypatch.setattr("tempering.stats._MAX_BLOCKS", 6)  # instead of 64, which would take many sweeps
+    monkeypatch.setattr("tempering.stats.blocked._MAX_BLOCKS", 6)  # instead of 64, which would take many sweeps
     how = {"num_sweeps": 31, "chunk_sweeps": 5}
     whole = quick(**how)
     assert whole.recording.stats.num_draws[0].tolist() == [8, 8, 8, 7]

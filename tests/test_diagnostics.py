@@ -10,7 +10,8 @@ from jaxtyping import Array, Float
 
 import exact
 import tempering as tp
-from tempering.diagnostics import Verdict, diagnose, transition_matrix
+from tempering import Verdict
+from tempering.diagnostics import diagnose, transition_matrix
 from tempering.estimators import Annealed
 from tempering.kernels import AbstractGibbsPath
 from tempering.stats import BlockedStats, Recording, Travel
@@ -24,6 +25,7 @@ def healthy(seed: int = 0) -> Recording:
     shares = rng.dirichlet(np.full(RUNGS, 30.0), size=(CHAINS, BLOCKS))
     ends = np.ones(CHAINS, np.int64)
     stats = BlockedStats(
+        betas=np.linspace(0, 1, RUNGS),
         log_prior=np.full(RUNGS, -np.log(RUNGS)),
         log_z_guess=np.zeros(RUNGS),
         log_sums=np.log(DRAWS * shares),

@@ -46,7 +46,7 @@ def stats_only(ladder):
 
 def everything(ladder):
     """All that can be kept of a block."""
-    return tp.TemperingRecord.empty(ladder, with_transitions=True)
+    return tp.TemperingRecord.empty(ladder, keep=tp.Keep(transitions=True))
 
 
 def walk(num_chains=8, *, states=None, ladder=None, move=None, record=stats_only, **how):

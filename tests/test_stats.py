@@ -131,7 +131,7 @@ def _recording(num_blocks: int, draws: tp.Draw, steps: int):
     total = None
     for block in range(num_blocks):
         part = jax.tree.map(lambda leaf, b=block: leaf[b * steps : (b + 1) * steps], draws)
-        record = _folded(tp.TemperingRecord.empty(ladder, with_transitions=True), ladder, part)
+        record = _folded(tp.TemperingRecord.empty(ladder, keep=tp.Keep(transitions=True)), ladder, part)
         now = jax.tree.map(lambda leaf: leaf[None], record).on_host()
         total = now if total is None else total.then(now)
     return total

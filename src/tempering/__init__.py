@@ -1,7 +1,6 @@
 """Log partition functions by Rao-Blackwellized tempered sampling, with error bars that hold."""
 
 from tempering._errors import InputError as InputError
-from tempering.diagnostics import Verdict as Verdict
 from tempering.estimate import Interrupted as Interrupted
 from tempering.estimate import Progress as Progress
 from tempering.estimate import Settings as Settings
@@ -32,7 +31,11 @@ from tempering.paths import GeometricPath as GeometricPath
 from tempering.paths import Unnormalised as Unnormalised
 from tempering.results import Result as Result
 from tempering.run import run as run
+from tempering.stats import Draws as Draws
+from tempering.stats import Keep as Keep
 from tempering.stats import TemperingRecord as TemperingRecord
 from tempering.stats import TemperingStats as TemperingStats
+from tempering.verdicts import Finding as Finding
+from tempering.verdicts import Verdict as Verdict
 from tempering.warmup import AnnealedStart as AnnealedStart
 from tempering.warmup import InitialIterations as InitialIterations

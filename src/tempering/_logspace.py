@@ -30,6 +30,11 @@ class LogSum(eqx.Module):
         scaled = jnp.where(is_new_peak, self.scaled * smaller + 1, self.scaled + smaller)
         return LogSum(jnp.maximum(self.peak, log_x), scaled)
 
+    def add_at(self, index, log_x: Float[Array, "..."]) -> "LogSum":
+        """Add exp(log_x) to one entry along the first axis."""
+        entry = LogSum(self.peak[index], self.scaled[index]).add(log_x)
+        return LogSum(self.peak.at[index].set(entry.peak), self.scaled.at[index].set(entry.scaled))
+
     def log(self) -> np.ndarray:
         """The logarithm of the sum, on the host in float64; −inf where nothing was added."""
         with np.errstate(divide="ignore"):  # log 0 is the right answer for an empty sum

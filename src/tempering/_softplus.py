@@ -12,6 +12,7 @@ without exp or log, and to multiply the sums by small matrices that are made onc
 The basis is made of products T_a(x)·T_{mb}(x), a < m, b < n: they span all polynomials of degree below m·n, and
 their sums over the units are one small matrix product of m by n arrays instead of m·n passes over memory.
 The functions of β span fewer dimensions still, so the sums pass through `compress` before every rung is formed.
+The same few numbers give the first and second derivatives in β, which thermodynamic integration asks for.
 """
 
 import equinox as eqx
@@ -23,15 +24,22 @@ from jaxtyping import Array, Float
 TOLERANCE = 1e-7  # largest error per unit, over all β in the ladder and all |a| ≤ T
 _SIZES = ((4, 4), (5, 4), (5, 5), (6, 5), (6, 6), (7, 6), (7, 7), (8, 8), (10, 10))
 _SCALES = (4.0, 8.0, 12.0, 18.0, 28.0, 45.0)  # candidates for s
+_DENSE_BETAS = np.linspace(0, 1, 40) ** 3  # dense near 0, the hardest; a coarse ladder's derivatives need them too
+_WEIGHTS = (1.0, 1e-2, 1e-4)  # of values, slopes and curvatures when modes are chosen: their sizes are 1, t and t²
 
 
 class SoftplusSums(eqx.Module):
-    """Maps the fields a of all units to Σ_j log1p(exp(−β_k |a_j|)) at every rung k, within `TOLERANCE` a unit."""
+    """Maps the fields a of all units to Σ_j log1p(exp(−β_k |a_j|)) at every rung k, within `TOLERANCE` a unit.
+
+    Its derivatives in β are coarser: about 1e-4 a unit for the slopes and 0.1 for the curvatures at |a| = 300.
+    """
 
     scale: Float[Array, ""]  # arrays, not numbers: other weights must not recompile
     bound: Float[Array, ""]
     compress: Float[Array, "mode basis"]
     expand: Float[Array, "rung mode"]
+    expand_slopes: Float[Array, "rung mode"]  # the same for d/dβ
+    expand_curvatures: Float[Array, "rung mode"]  # and for d²/dβ²
     num_low: int = eqx.field(static=True)
     num_high: int = eqx.field(static=True)
 
@@ -47,14 +55,16 @@ class SoftplusSums(eqx.Module):
 def fit_softplus_sums(betas: np.ndarray, bound: float) -> SoftplusSums | None:
     """Choose the smallest basis that holds `TOLERANCE` for |a| ≤ bound, or None if none here is large enough."""
     bound = max(float(bound), 1.0)
-    few_betas = betas[np.unique(np.linspace(0, 1, 40) ** 3 * (len(betas) - 1)).astype(int)]  # dense near 0: hardest
     for num_low, num_high in _SIZES:
-        errors = [_Fit(few_betas, bound, scale, num_low, num_high).error() for scale in _SCALES]
+        errors = [_Fit(_DENSE_BETAS, bound, scale, num_low, num_high).error() for scale in _SCALES]
         scale = _SCALES[int(np.argmin(errors))]
         fit = _Fit(betas, bound, scale, num_low, num_high)
-        if fit.error() < 0.7 * TOLERANCE:
-            compress, expand = fit.truncated()
-            return SoftplusSums(jnp.float32(scale), jnp.float32(bound), compress, expand, num_low, num_high)
+        if max(fit.error(), min(errors)) < 0.7 * TOLERANCE:
+            compress, expansions = fit.truncated()
+            values, slopes, curvatures = expansions
+            return SoftplusSums(
+                jnp.float32(scale), jnp.float32(bound), compress, values, slopes, curvatures, num_low, num_high
+            )
     return None
 
 
@@ -65,27 +75,36 @@ class _Fit:
         x = np.cos(np.pi * (np.arange(300) + 0.5) / 300)
         low, high = _chebyshev_factors(x, num_low, num_high, np)
         basis = (low[:, None, :] * high[None, :, :]).reshape(num_low * num_high, -1).T
+        self.betas = betas
+        self.points = _unstretch(x, scale, bound)  # t
         self.orthogonal, self.triangle = np.linalg.qr(basis)  # (point, basis), (basis, basis)
-        self.wanted = np.log1p(np.exp(-np.outer(_unstretch(x, scale, bound), betas)))  # (point, rung)
-        self.coefficients = self.orthogonal.T @ self.wanted
+        self.wanted = np.log1p(np.exp(-np.outer(self.points, betas)))  # (point, rung)
 
     def error(self) -> float:
-        return _largest(self.orthogonal @ self.coefficients - self.wanted)
+        return self._error_within(self.orthogonal)
 
-    def truncated(self) -> tuple[Float[Array, "mode basis"], Float[Array, "rung mode"]]:
+    def truncated(self) -> tuple[Float[Array, "mode basis"], list[Float[Array, "rung mode"]]]:
         """The fit as a product of two thin matrices, with no more modes than the tolerance needs."""
-        left, size, right = np.linalg.svd(self.coefficients, full_matrices=False)
-        per_unit = np.sqrt(len(self.wanted))  # makes each mode of order one for one unit
-        to_basis = np.linalg.solve(self.triangle, left) * per_unit
-        values = self.orthogonal @ left * per_unit  # of each mode at each point
-        shares = (size[:, None] * right).T / per_unit  # of each mode in each rung
-        errors = (_largest(values[:, :n] @ shares[:, :n].T - self.wanted) for n in range(4, len(size), 4))
+        functions = (self.wanted, *self._derivatives())
+        weighted = np.hstack([weight * f for weight, f in zip(_WEIGHTS, functions, strict=True)])
+        left, size, _ = np.linalg.svd(self.orthogonal.T @ weighted, full_matrices=False)
+        shapes = self.orthogonal @ left  # of each mode at each point
+        errors = (self._error_within(shapes[:, :n]) for n in range(4, len(size), 4))
         # In fours, so that a small change of the weights does not change a shape.
         num_modes = next((4 * (i + 1) for i, error in enumerate(errors) if error < 0.9 * TOLERANCE), len(size))
-        return (
-            jnp.asarray(to_basis[:, :num_modes].T, jnp.float32),
-            jnp.asarray(shares[:, :num_modes], jnp.float32),
-        )
+        per_unit = np.sqrt(len(self.points))  # makes each mode of order one for one unit
+        compress = (np.linalg.solve(self.triangle, left[:, :num_modes]) * per_unit).T
+        expansions = [(shapes[:, :num_modes].T @ f).T / per_unit for f in functions]
+        return jnp.asarray(compress, jnp.float32), [jnp.asarray(e, jnp.float32) for e in expansions]
+
+    def _derivatives(self) -> tuple[np.ndarray, np.ndarray]:
+        """d/dβ = −t σ(−βt) and d²/dβ² = t² σ(βt) σ(−βt)."""
+        t = self.points[:, None]
+        falling = np.exp(-np.logaddexp(0, t * self.betas))  # σ(−βt)
+        return -t * falling, t**2 * falling * (1 - falling)
+
+    def _error_within(self, shapes: np.ndarray) -> float:
+        return _largest(shapes @ (shapes.T @ self.wanted) - self.wanted)
 
 
 def _largest(array: np.ndarray) -> float:

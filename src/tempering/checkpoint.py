@@ -18,6 +18,7 @@ from tempering._errors import InputError
 from tempering.estimators import Annealed
 from tempering.kernels import Position
 from tempering.ladder import Ladder
+from tempering.stats import JUST_RTS, Keep
 from tempering.warmup import Stage
 
 _MAGIC = b"tempering checkpoint 1 "
@@ -121,9 +122,9 @@ class RunDirectory:
 class StageTemplate:
     """Makes stages of the right structure, to be filled from a checkpoint."""
 
-    def __init__(self, first: Stage, ladder: Ladder, kernel: Any, *, with_transitions: bool = False):
+    def __init__(self, first: Stage, ladder: Ladder, kernel: Any, keep: Keep = JUST_RTS):
         """`first` is the run's first stage; `ladder` and `kernel` are those of all tempered stages."""
-        self.first, self.ladder, self.kernel, self.with_transitions = first, ladder, kernel, with_transitions
+        self.first, self.ladder, self.kernel, self.keep = first, ladder, kernel, keep
 
     def stage(self, name: str, **plain: Any) -> Stage:
         """A stage of that name with states and a recording of the right structure, their values not yet right."""
@@ -131,9 +132,7 @@ class StageTemplate:
             stage = dataclasses.replace(self.first, **plain)
         else:
             stage = Stage(name, ladder=self.ladder, kernel=self.kernel, states=self._positions(), **plain)
-        one_chain = jax.tree.map(
-            lambda leaf: np.asarray(leaf)[None], stage.empty_record(with_transitions=self.with_transitions)
-        )
+        one_chain = jax.tree.map(lambda leaf: np.asarray(leaf)[None], stage.empty_record(self.keep))
         return dataclasses.replace(stage, recording=one_chain.on_host())
 
     def _positions(self) -> Position:

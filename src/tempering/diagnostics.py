@@ -1,7 +1,6 @@
 """From statistics to a verdict: may the number be believed, and if not, why, and what to do."""
 
 import dataclasses
-import enum
 
 import numpy as np
 from jaxtyping import Float
@@ -11,45 +10,13 @@ from tempering.estimators import Annealed, LogZ, rts
 from tempering.estimators.rts import log_occupancy
 from tempering.stats import BlockedStats, Recording
 from tempering.uncertainty import drift_between_halves
+from tempering.verdicts import Finding, Verdict, gravest
 
 MIN_ROUND_TRIPS = 1.0  # per chain; fewer, and a chain has not yet forgotten the rung where it began
 MIN_TOTAL_ROUND_TRIPS = 10.0  # over all chains; fewer, and their spread says little
 MAX_DRIFT = 3.0  # standard errors between the two halves of the run
 MAX_DISAGREEMENT = 4.0  # standard errors between the run and its annealing pass
 MIN_OCCUPANCY = 0.2  # of a rung's prior probability
-
-
-class Verdict(enum.Enum):
-    """What may be said of an answer; the values are the messages, the order is by gravity."""
-
-    GOOD = "Good: the chains crossed the ladder often, and nothing disagrees."
-    UNSETTLED = "Unsettled: the warm-up ended before the rungs were evenly visited."
-    RELAXING = "Still relaxing: the two halves of the run disagree, so the chains remember their start."
-    UNEVEN = "Uneven: some rungs are visited far less than they should be, so the guess of log Z was poor."
-    DISAGREES = "Disagrees: the run and its annealing pass differ by more than their errors allow."
-    STUCK = "Stuck: the chains hardly travelled between the base and the target; the error bar is not to be believed."
-    UNREACHED = "Unreached: no chain ever visited some rungs."
-    NO_ERROR = "No error bar: one chain in one block says nothing about its own error."
-    NONFINITE = "Not finite: the density was NaN or infinite at some draws."
-
-    @property
-    def is_good(self) -> bool:
-        """Whether the answer may be believed."""
-        return self is Verdict.GOOD
-
-    @property
-    def label(self) -> str:
-        """The name as files and scripts see it: "good", "relaxing" …"""
-        return self.name.lower()
-
-
-@dataclasses.dataclass(frozen=True)
-class Finding:
-    """One reason for concern: what it is, what was seen, and what to do."""
-
-    verdict: Verdict
-    seen: str
-    cure: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,8 +30,7 @@ class Diagnosis:
     @property
     def verdict(self) -> Verdict:
         """The gravest finding, or good."""
-        order = list(Verdict)
-        return max((f.verdict for f in self.findings), key=order.index, default=Verdict.GOOD)
+        return gravest(self.findings)
 
 
 def diagnose(recording: Recording, annealed: Annealed | None = None, *, log_z_base: float = 0.0) -> Diagnosis:
@@ -74,7 +40,7 @@ def diagnose(recording: Recording, annealed: Annealed | None = None, *, log_z_ba
     trips = round_trips(stats)
     drift = drift_between_halves(stats)
     checks = (
-        _nonfinite(stats), _no_error(answer), _unreached(stats), _stuck(trips), _uneven(stats),
+        _nonfinite(stats), *answer.findings, _unreached(stats), _stuck(trips), _uneven(stats),
         None if annealed is None else _disagrees(answer, annealed), _relaxing(drift),
     )  # fmt: skip
     return Diagnosis(tuple(c for c in checks if c is not None), float(trips.mean()), drift)
@@ -115,12 +81,6 @@ def _nonfinite(stats: BlockedStats) -> Finding | None:
         f"{bad} of {total} draws had a NaN or infinite log density and were left out",
         "check the log density for overflow, log of zero, or weights that are too large",
     )
-
-
-def _no_error(answer: LogZ) -> Finding | None:
-    if np.isfinite(answer.std_error):
-        return None
-    return Finding(Verdict.NO_ERROR, "the standard error could not be estimated", "run several chains")
 
 
 def _unreached(stats: BlockedStats) -> Finding | None:

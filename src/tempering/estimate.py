@@ -27,7 +27,7 @@ from tempering.ladder import (
 from tempering.models import RBM
 from tempering.results import MeanLogLikelihood, Result
 from tempering.run import run
-from tempering.stats import Recording
+from tempering.stats import Keep, Recording
 from tempering.warmup import AbstractWarmup, AnnealedStart, InitialIterations, Stage
 
 _EXACT_COST = 2 * 10**9  # terms; enumerated unasked below this, which is about two seconds
@@ -162,7 +162,7 @@ class _Job:
         self.move: AbstractMove = BlockGibbs()
         self.warmup = settings.make_warmup()
         self.key = jax.random.key(settings.seed)
-        self.with_transitions = settings.method == "rsd"
+        self.keep = Keep(transitions=settings.method == "rsd")
 
     def go(self, directory: RunDirectory | None, watch) -> tuple[Stage, float]:
         """From wherever the directory says to the end, or to where `watch` says stop."""
@@ -170,9 +170,7 @@ class _Job:
         stage = self.warmup.first(self.key, self.ladder, self.move, settings.num_chains)
         before, started = 0.0, time.perf_counter()
         if directory is not None:
-            template = StageTemplate(
-                stage, self.ladder, SimulatedTempering(self.move), with_transitions=self.with_transitions
-            )
+            template = StageTemplate(stage, self.ladder, SimulatedTempering(self.move), self.keep)
             stage, before = directory.restore(template) or (stage, 0.0)
             stage = _up_to(stage, settings.num_sweeps)
         while True:
@@ -193,7 +191,7 @@ class _Job:
             jax.random.fold_in(self.key, stage.number),
             stage.ladder,
             stage.kernel,
-            stage.empty_record(with_transitions=self.with_transitions),
+            stage.empty_record(self.keep),
             stage.states,
             num_steps=stage.num_steps,
             first_step=stage.done,

@@ -1,5 +1,7 @@
 """What is sampled: a path of densities, and the ladder that turns it into one joint law over (x, rung)."""
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -44,8 +46,28 @@ class AbstractPath(eqx.Module):
         return jax.vmap(self.log_density, in_axes=(None, 0))(x, jnp.arange(self.num_rungs))
 
     def slopes(self, x: State) -> PerRung:
-        """d log f / dβ at every rung, as thermodynamic integration needs it."""
-        raise NotImplementedError
+        """d log f / dβ at every rung, as thermodynamic integration needs it; here by differentiating `log_density`."""
+        return _derivative(lambda betas: self._log_density_at(x, betas))(self.betas)
+
+    def curvatures(self, x: State) -> PerRung:
+        """d² log f / dβ² at every rung; 0 on a geometric path."""
+        return _derivative(_derivative(lambda betas: self._log_density_at(x, betas)))(self.betas)
+
+    def features(self, x: State) -> Float[Array, " feature"]:
+        """A few numbers from which log f follows at every rung: `feature_matrix` @ features, up to a function of x.
+
+        What is kept of a draw that must be kept: one number on a geometric path, here one per rung.
+        """
+        return self.log_densities(x)
+
+    def feature_matrix(self) -> Float[np.ndarray, "rung feature"]:
+        """What turns features into log f_k(x), up to a function of x alone."""
+        return np.eye(self.num_rungs)
+
+    def _log_density_at(self, x: State, betas: PerRung) -> PerRung:
+        """log f at other inverse temperatures, one per rung."""
+        moved = eqx.tree_at(lambda path: path.betas, self, betas)
+        return jax.vmap(moved.log_density, in_axes=(None, 0))(x, jnp.arange(self.num_rungs))
 
     def at(self, betas: HostPerRung) -> "AbstractPath":
         """The same path seen at other inverse temperatures."""
@@ -168,6 +190,11 @@ def _ends(log_prior: HostPerRung) -> Int[np.ndarray, " rung"]:
     ends = np.where(below <= _END_MASS + 1e-9, BOTTOM, np.where(above <= _END_MASS + 1e-9, TOP, 0))
     ends[0], ends[-1] = BOTTOM, TOP
     return ends.astype(np.int32)
+
+
+def _derivative(of_betas: Callable[[PerRung], PerRung]) -> Callable[[PerRung], PerRung]:
+    """Of a function whose entry k depends on β_k alone."""
+    return lambda betas: jax.jvp(of_betas, (betas,), (jnp.ones_like(betas),))[1]
 
 
 def _first_above(cumulative: PerRung, level: Scalar) -> Rung:

@@ -97,6 +97,18 @@ class GeometricPath(AbstractPath):
         """Δ_x = log f − log p_1, the same at every rung."""
         return jnp.broadcast_to(self.log_f(x) - self.base.log_density(x), self.betas.shape)
 
+    def curvatures(self, x: State) -> PerRung:
+        """0: log f is linear in β."""
+        return jnp.zeros_like(self.betas)
+
+    def features(self, x: State) -> Float[Array, " feature"]:
+        """Δ_x alone."""
+        return self.slopes(x)[:1]
+
+    def feature_matrix(self) -> Float[np.ndarray, "rung feature"]:
+        """β_k, since log f_k = log p_1 + β_k Δ."""
+        return np.asarray(self.betas, np.float64)[:, None]
+
     def at(self, betas: HostPerRung) -> "GeometricPath":
         """The same two ends, other steps between them."""
         return GeometricPath.create(self.log_f, self.base, betas)

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from tempering.checkpoint import write_atomically
-from tempering.diagnostics import Diagnosis, Verdict, occupancy, transition_matrix
+from tempering.diagnostics import Diagnosis, occupancy, transition_matrix
 from tempering.estimators import Annealed, LogZ
 from tempering.stats import Recording
+from tempering.verdicts import Verdict
 
 
 @dataclasses.dataclass(frozen=True)

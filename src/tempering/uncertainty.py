@@ -3,7 +3,7 @@
 import dataclasses
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from scipy.special import stdtrit
 
 from tempering._types import HostPerRung
@@ -54,13 +54,22 @@ def spread_of_log_ratio(log_parts: Float[np.ndarray, "unit rung"]) -> Spread:
         unknown = np.full(log_parts.shape[1], np.inf)
         return Spread(unknown, np.zeros_like(unknown), np.zeros_like(unknown), 0)
     log_sum, relative = _relative_parts(log_parts)
-    per_mean = num_units * (num_units - 1)
-    influence = relative - relative[:, :1]  # of each unit on log ĉ_k − log ĉ_0; its mean is 0
-    variance = (influence**2).sum(axis=0) / per_mean
-    own_variance = ((relative - 1) ** 2).sum(axis=0) / per_mean
+    spread = spread_of_mean(relative - relative[:, :1])  # the influence of each unit on log ĉ_k − log ĉ_0
+    own_variance = ((relative - 1) ** 2).sum(axis=0) / (num_units * (num_units - 1))
     is_known = np.isfinite(log_sum) & np.isfinite(log_sum[0])  # not where no draw was finite
-    std_error = np.where(is_known, np.sqrt(variance), np.inf)
-    return Spread(std_error, (own_variance[0] - own_variance) / 2, _skewness(influence), num_units - 1)
+    std_error = np.where(is_known, spread.std_error, np.inf)
+    return dataclasses.replace(spread, std_error=std_error, bias=(own_variance[0] - own_variance) / 2)
+
+
+def spread_of_mean(influence: Float[np.ndarray, "unit rung"], bias: HostPerRung | None = None) -> Spread:
+    """The spread of an estimate whose error is, to first order, the mean of what independent units contribute."""
+    num_units, num_rungs = influence.shape
+    bias = np.zeros(num_rungs) if bias is None else bias
+    if num_units < 2:
+        return Spread(np.full(num_rungs, np.inf), bias, np.zeros(num_rungs), 0)
+    centred = influence - influence.mean(axis=0)
+    variance = (centred**2).sum(axis=0) / (num_units * (num_units - 1))
+    return Spread(np.sqrt(variance), bias, _skewness(centred), num_units - 1)
 
 
 def _relative_parts(log_parts: Float[np.ndarray, "unit rung"]) -> tuple[HostPerRung, Float[np.ndarray, "unit rung"]]:
@@ -87,14 +96,26 @@ def spread_by_jackknife(whole: HostPerRung, left_out: Float[np.ndarray, "unit ru
 
 
 def independent_parts(stats: BlockedStats) -> Float[np.ndarray, "unit rung"]:
-    """log ĉ_k of each independent unit of a run: its chains, or stretches of them when chains are few."""
-    stretches = 1 if stats.num_chains >= _MIN_UNITS else min(-(-_MIN_UNITS // stats.num_chains), stats.num_blocks)
-    starts = np.arange(stretches) * stats.num_blocks // stretches
-    log_sums = np.logaddexp.reduceat(stats.log_sums, starts, axis=1)
-    num_draws = np.add.reduceat(stats.num_draws, starts, axis=1)
+    """log ĉ_k of each independent unit of a run."""
     # Each unit's share of the whole: units of unequal length weigh by their draws.
-    log_parts = log_sums - np.log(num_draws.mean())
-    return log_parts.reshape(-1, log_parts.shape[-1])
+    return log_summed_by_unit(stats.log_sums) - np.log(summed_by_unit(stats.num_draws).mean())
+
+
+def summed_by_unit(array: Shaped[np.ndarray, "chain block *rest"]) -> Shaped[np.ndarray, "unit *rest"]:
+    """Sums over each independent unit of a run: its chains, or stretches of them when chains are few."""
+    return _reduced_by_unit(np.add, array)
+
+
+def log_summed_by_unit(array: Shaped[np.ndarray, "chain block *rest"]) -> Shaped[np.ndarray, "unit *rest"]:
+    """The same for sums kept by their logarithms."""
+    return _reduced_by_unit(np.logaddexp, array)
+
+
+def _reduced_by_unit(add: np.ufunc, array: np.ndarray) -> np.ndarray:
+    num_chains, num_blocks = array.shape[:2]
+    stretches = 1 if num_chains >= _MIN_UNITS else min(-(-_MIN_UNITS // num_chains), num_blocks)
+    starts = np.arange(stretches) * num_blocks // stretches
+    return add.reduceat(array, starts, axis=1).reshape(-1, *array.shape[2:])
 
 
 def drift_between_halves(stats: BlockedStats) -> float:

@@ -20,7 +20,7 @@ from tempering.estimators import Annealed, ais, rts
 from tempering.estimators.rts import log_occupancy
 from tempering.kernels import AbstractKernel, AbstractMove, Position, SimulatedTempering
 from tempering.ladder import AbstractPath, Ladder
-from tempering.stats import MAX_BLOCK_STEPS, Recording, TemperingRecord
+from tempering.stats import JUST_RTS, MAX_BLOCK_STEPS, Keep, Recording, TemperingRecord
 
 _BASE_DRAWS = 2**31 - 1  # folded into the key for draws of the base, out of the way of stage numbers
 
@@ -47,12 +47,12 @@ class Stage:
         """Whether these are the draws that count."""
         return self.name == "sample"
 
-    def empty_record(self, *, with_transitions: bool = False) -> Any:
+    def empty_record(self, keep: Keep = JUST_RTS) -> Any:
         """What a chain keeps of a block in this stage."""
         if self.name == "anneal":
             return AnnealRecord.empty(self.ladder)
         is_blind = self.name == "iterate"  # Ẑ may be wrong by hundreds of nats
-        return TemperingRecord.empty(self.ladder, any_range=is_blind, with_transitions=with_transitions)
+        return TemperingRecord.empty(self.ladder, any_range=is_blind, keep=keep if self.is_last else JUST_RTS)
 
     def after_block(self, num_steps: int, states: Any, recorded: Any) -> "Stage":
         """This stage, a block further on."""

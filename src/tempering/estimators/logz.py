@@ -1,11 +1,13 @@
 """The answer that every estimator gives."""
 
 import dataclasses
+from collections.abc import Iterable
 
 import numpy as np
 
 from tempering._types import HostPerRung
 from tempering.uncertainty import Spread, interval_around
+from tempering.verdicts import Finding, Verdict, gravest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,16 +23,25 @@ class LogZ:
     biases: HostPerRung  # E[value] − log Z_k to second order, not subtracted
     skewness: HostPerRung  # of the independent parts it was made from; it makes intervals lopsided
     dof: int
+    findings: tuple[Finding, ...] = ()  # what the estimator itself noticed
 
     @classmethod
-    def from_spread(cls, method: str, values: HostPerRung, spread: Spread) -> "LogZ":
-        """A value per rung, with the spread of its log ratio to rung 0."""
-        return cls(method, values, spread.std_error, spread.bias, spread.skewness, spread.dof)
+    def from_spread(
+        cls, method: str, values: HostPerRung, spread: Spread, findings: Iterable[Finding | None] = ()
+    ) -> "LogZ":
+        """A value per rung, with the spread of its log ratio to rung 0, and what the estimator noticed, if anything."""
+        known = tuple(finding for finding in (_no_error(spread), *findings) if finding is not None)
+        return cls(method, values, spread.std_error, spread.bias, spread.skewness, spread.dof, known)
 
     @property
     def log_z(self) -> float:
         """log Z of the target."""
         return float(self.values[-1])
+
+    @property
+    def verdict(self) -> Verdict:
+        """The gravest of what the estimator noticed, or good. What the run did is for `diagnose` to say."""
+        return gravest(self.findings)
 
     @property
     def std_error(self) -> float:
@@ -51,3 +62,9 @@ class LogZ:
         """(rung, 2): lower and upper ends at every rung."""
         ends = interval_around(self.values, self.std_errors, self.skewness, self.dof, level)
         return np.stack(ends, axis=1)
+
+
+def _no_error(spread: Spread) -> Finding | None:
+    if np.isfinite(spread.std_error[-1]):
+        return None
+    return Finding(Verdict.NO_ERROR, "the standard error could not be estimated", "run several chains")

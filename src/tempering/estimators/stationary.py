@@ -20,7 +20,7 @@ def rsd(recording: Recording, *, log_z_base: float = 0.0) -> LogZ:
     if recording.transition_sums is None:
         raise ValueError(
             "rsd needs Rao-Blackwellized transitions, which were not recorded: make the record with "
-            "`TemperingRecord.empty(ladder, with_transitions=True)`."
+            "`TemperingRecord.empty(ladder, keep=Keep(transitions=True))`."
         )
     return _from_transitions("rsd", recording.stats, recording.transition_sums, log_z_base)
 

@@ -130,18 +130,17 @@ class RBMPath(AbstractGibbsPath):
     base_logits: Float[Array, " visible"]  # c_A
     betas: PerRung
     sums: SoftplusSums | None  # None: fields so large that no short basis serves, and the plain way is taken
-    rung_matrix: Float[Array, "rung feature"] | None
+    matrices: tuple[Float[Array, "rung feature"], ...]  # features to log f, its slope and its curvature; empty likewise
 
     @classmethod
     def create(cls, rbm: RBM, base_logits: np.ndarray, betas: HostPerRung) -> "RBMPath":
         """Prepare the matrices that give all rungs at once."""
         betas = checked_betas(betas)
         sums = fit_softplus_sums(betas, _largest_field(rbm))
-        matrix = None if sums is None else jnp.column_stack([1 - betas, betas, sums.expand]).astype(jnp.float32)
         names = ("weights", "vbias", "hbias", "base_logits", "betas")
         values = (rbm.weights, rbm.vbias, rbm.hbias, base_logits, betas)
         arrays = {name: jnp.asarray(value, jnp.float32) for name, value in zip(names, values, strict=True)}
-        return cls(**arrays, sums=sums, rung_matrix=matrix)
+        return cls(**arrays, sums=sums, matrices=_matrices(betas, sums))
 
     def log_z_base(self) -> float:
         """Σ_i softplus(c_A,i) + J log 2: at β = 0 the hidden units are fair coins."""
@@ -164,17 +163,30 @@ class RBMPath(AbstractGibbsPath):
 
     def log_densities(self, x: RBMState) -> PerRung:
         """All rungs from a few sums over the units, see `_softplus`."""
-        if self.sums is None or self.rung_matrix is None:
-            return super().log_densities(x)
-        at_base = jnp.dot(x.v, self.base_logits, precision=_HIGHEST)
-        at_target = jnp.dot(x.v, self.vbias, precision=_HIGHEST) + jnp.sum(jnp.maximum(x.field, 0))
-        features = jnp.concatenate([jnp.stack([at_base, at_target]), self.sums.modes(x.field)])
-        return jnp.dot(features, self.rung_matrix.T, precision=_HIGHEST)  # chains stay the leading axis
+        return super().log_densities(x) if self.sums is None else self._expanded(x, self.matrices[0])
 
     def slopes(self, x: RBMState) -> PerRung:
-        """v·(c − c_A) + Σ_j a_j σ(β_k a_j), a = vW + b."""
-        hidden = jax.vmap(lambda beta: jnp.sum(x.field * jax.nn.sigmoid(beta * x.field)))(self.betas)
-        return hidden + jnp.dot(x.v, self.vbias - self.base_logits, precision=_HIGHEST)
+        """v·(c − c_A) + Σ_j a_j σ(β_k a_j), a = vW + b, from the same sums."""
+        return super().slopes(x) if self.sums is None else self._expanded(x, self.matrices[1])
+
+    def curvatures(self, x: RBMState) -> PerRung:
+        """Σ_j a_j² σ(β_k a_j) σ(−β_k a_j), from the same sums."""
+        return super().curvatures(x) if self.sums is None else self._expanded(x, self.matrices[2])
+
+    def features(self, x: RBMState) -> Float[Array, " feature"]:
+        """v·c_A, v·c + Σ_j max(a_j, 0), and the modes of `_softplus`: log f at every rung is linear in them."""
+        if self.sums is None:
+            return super().features(x)
+        at_base = jnp.dot(x.v, self.base_logits, precision=_HIGHEST)
+        at_target = jnp.dot(x.v, self.vbias, precision=_HIGHEST) + jnp.sum(jnp.maximum(x.field, 0))
+        return jnp.concatenate([jnp.stack([at_base, at_target]), self.sums.modes(x.field)])
+
+    def feature_matrix(self) -> Float[np.ndarray, "rung feature"]:
+        """What turns features into log f."""
+        return super().feature_matrix() if self.sums is None else np.asarray(self.matrices[0], np.float64)
+
+    def _expanded(self, x: RBMState, matrix: Float[Array, "rung feature"]) -> PerRung:
+        return jnp.dot(self.features(x), matrix.T, precision=_HIGHEST)  # chains stay the leading axis
 
     def at(self, betas: HostPerRung) -> "RBMPath":
         """The same RBM and base, other rungs."""
@@ -192,6 +204,18 @@ class RBMPath(AbstractGibbsPath):
 
 def _random_bits(key: Key, logits: Float[Array, " unit"]) -> Float[Array, " unit"]:
     return (jax.random.uniform(key, logits.shape) < jax.nn.sigmoid(logits)).astype(jnp.float32)
+
+
+def _matrices(betas: HostPerRung, sums: SoftplusSums | None) -> tuple[Float[Array, "rung feature"], ...]:
+    if sums is None:
+        return ()
+    zeros, ones = np.zeros_like(betas), np.ones_like(betas)
+    columns = (
+        (1 - betas, betas, sums.expand),
+        (-ones, ones, sums.expand_slopes),
+        (zeros, zeros, sums.expand_curvatures),
+    )
+    return tuple(jnp.column_stack(parts).astype(jnp.float32) for parts in columns)
 
 
 def _largest_field(rbm: RBM) -> float:

@@ -1,0 +1,22 @@
+"""What is kept of the draws: small statistics with `empty`, `update` for a draw, and `then` for what comes later.
+
+On the device a statistic speaks of one chain and one block (a stretch of at most `MAX_BLOCK_STEPS` steps) in float32;
+on the host blocks are joined in float64, in a fixed order, so that the answer does not depend on how a run was
+cut, parallelised or resumed.
+"""
+
+from tempering.stats.blocked import BlockedStats as BlockedStats
+from tempering.stats.blocked import Travel as Travel
+from tempering.stats.draws import Draws as Draws
+from tempering.stats.draws import KeptDraws as KeptDraws
+from tempering.stats.record import JUST_RTS as JUST_RTS
+from tempering.stats.record import MAX_BLOCK_STEPS as MAX_BLOCK_STEPS
+from tempering.stats.record import Keep as Keep
+from tempering.stats.record import Recording as Recording
+from tempering.stats.record import TemperingRecord as TemperingRecord
+from tempering.stats.record import Trace as Trace
+from tempering.stats.record import TransitionSums as TransitionSums
+from tempering.stats.record import chain_groups as chain_groups
+from tempering.stats.sums import SlopeSums as SlopeSums
+from tempering.stats.sums import StepSums as StepSums
+from tempering.stats.sums import TemperingStats as TemperingStats

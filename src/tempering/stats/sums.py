@@ -1,0 +1,162 @@
+"""What one chain keeps of one block, on the device in float32: a few sums per rung."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from tempering._logspace import LogSum, Sum
+from tempering._types import HostPerRung, PerRung
+from tempering.ladder import Draw, Ladder
+from tempering.stats.blocked import BlockedStats, Travel
+
+
+class SlopeSums(eqx.Module):
+    """Moments of the slope s_k = d log f_k/dβ for thermodynamic integration, counted and Rao-Blackwellized.
+
+    The last axis is Σ(s − reference), Σ(s − reference)² and Σ ds/dβ. The reference is the slope of log Ẑ, near the
+    mean of s where the guess is good, so that squares lose no digits in float32.
+    """
+
+    reference: Float[Array, "*axes rung"]
+    counted: Float[Array, "*axes rung moment"]  # over the draws that stand at rung k
+    weighted: Float[Array, "*axes rung moment"]  # over all draws, weighted by q(k | x), eq. 21
+
+    @classmethod
+    def empty(cls, ladder: Ladder) -> "SlopeSums":
+        """Nothing seen yet."""
+        between = jnp.diff(ladder.log_z_guess) / jnp.diff(ladder.path.betas)
+        reference = (jnp.append(between[:1], between) + jnp.append(between, between[-1:])) / 2
+        none = jnp.zeros((ladder.path.num_rungs, 3))
+        return cls(reference, none, none)
+
+    def update(self, ladder: Ladder, draw: Draw, posterior: PerRung) -> "SlopeSums":
+        """Add one draw; `posterior` is q(k | x), 0 where the density was not finite."""
+        off = ladder.path.slopes(draw.x) - self.reference
+        moments = jnp.stack([off, off**2, ladder.path.curvatures(draw.x)], axis=-1)
+        moments = jnp.where(posterior[draw.rung] > 0, moments, 0.0)
+        counted = self.counted.at[draw.rung].add(moments[draw.rung])
+        return SlopeSums(self.reference, counted, self.weighted + posterior[:, None] * moments)
+
+
+class StepSums(eqx.Module):
+    """Σ f_{k±1}(x)/f_k(x) over the draws at rung k, in log space: what stepping stones are made of."""
+
+    sums: LogSum  # (rung, 2): up and down
+
+    @classmethod
+    def empty(cls, ladder: Ladder) -> "StepSums":
+        """Nothing seen yet."""
+        return cls(LogSum.empty((ladder.path.num_rungs, 2)))
+
+    def update(self, ladder: Ladder, draw: Draw) -> "StepSums":
+        """Add one draw; a step past an end, or from a density that is not finite, adds nothing."""
+        padded = jnp.pad(draw.log_f, 1, constant_values=-jnp.inf)
+        log_steps = jnp.stack([padded[draw.rung + 2], padded[draw.rung]]) - padded[draw.rung + 1]
+        return StepSums(self.sums.add_at(draw.rung, jnp.where(jnp.isnan(log_steps), -jnp.inf, log_steps)))
+
+
+class TemperingStats(eqx.Module):
+    """What Rao-Blackwellized tempered sampling needs of one chain: Σ_i q(k | x_i), and how the chain travelled.
+
+    ```python
+    stats = TemperingStats.empty(ladder)
+    stats = stats.update(ladder, draw)      # inside jit, scan, vmap
+    log_z = rts(stats)                      # any leading axes; the first one is the chain
+    ```
+    """
+
+    posterior_sum: LogSum | Sum  # (rung,)  Σ_i q(k | x_i), the numerator of ĉ_k in eq. 9
+    visits: Int[Array, "*axes rung"]
+    first_end: Int[Array, "*axes"]
+    last_end: Int[Array, "*axes"]
+    num_crossings: Int[Array, "*axes"]  # from one end of the ladder to the other
+    num_draws: Int[Array, "*axes"]
+    num_nonfinite: Int[Array, "*axes"]  # draws left out, because their density was NaN or infinite
+    betas: Float[Array, "*axes rung"]  # the law that these were gathered under
+    log_prior: Float[Array, "*axes rung"]
+    log_z_guess: Float[Array, "*axes rung"]
+    slopes: SlopeSums | None
+    steps: StepSums | None
+
+    @classmethod
+    def empty(
+        cls, ladder: Ladder, *, any_range: bool = True, with_slopes: bool = False, with_steps: bool = False
+    ) -> "TemperingStats":
+        """Nothing seen yet, under this ladder's law.
+
+        With `any_range` posteriors are summed in log space, as they must be while Ẑ may be wrong by a hundred nats.
+        Without it a rung whose posterior is below 1e-38 at every draw counts as never reached, at half the cost.
+        Thermodynamic integration needs `with_slopes`, stepping stones need `with_steps`.
+        """
+        num_rungs = ladder.path.num_rungs
+        zero = jnp.zeros((), jnp.int32)
+        posterior_sum = (LogSum if any_range else Sum).empty((num_rungs,))
+        visits = jnp.zeros(num_rungs, jnp.int32)
+        law = (ladder.path.betas, ladder.log_prior, ladder.log_z_guess)
+        slopes = SlopeSums.empty(ladder) if with_slopes else None
+        steps = StepSums.empty(ladder) if with_steps else None
+        return cls(posterior_sum, visits, zero, zero, zero, zero, zero, *law, slopes, steps)
+
+    def update(self, ladder: Ladder, draw: Draw) -> "TemperingStats":
+        """Fold one draw in."""
+        in_log_space = isinstance(self.posterior_sum, LogSum)
+        posterior = (ladder.log_rung_posterior if in_log_space else ladder.rung_posterior)(draw.log_f)
+        is_finite = ~jnp.isnan(posterior[0])  # a density that is not finite makes every rung NaN
+        posterior = jnp.where(is_finite, posterior, -jnp.inf if in_log_space else 0.0)
+        end = ladder.ends[draw.rung]
+        crossed = (end != 0) & (self.last_end != 0) & (end != self.last_end)
+        plain = jnp.exp(posterior) if in_log_space else posterior
+        return TemperingStats(
+            self.posterior_sum.add(posterior),
+            self.visits.at[draw.rung].add(1),
+            jnp.where(self.first_end == 0, end, self.first_end),
+            jnp.where(end == 0, self.last_end, end),
+            self.num_crossings + crossed,
+            self.num_draws + 1,
+            self.num_nonfinite + ~is_finite,
+            self.betas,
+            self.log_prior,
+            self.log_z_guess,
+            None if self.slopes is None else self.slopes.update(ladder, draw, plain),
+            None if self.steps is None else self.steps.update(ladder, draw),
+        )
+
+    def on_host(self) -> BlockedStats:
+        """The same numbers in float64, with axes (chain, block, rung); a missing chain or block axis is added."""
+        axes = np.ndim(self.num_draws)
+        if axes > 2:
+            raise ValueError(f"TemperingStats may have a chain and a block axis, got {axes} leading axes.")
+
+        def widen(leaf) -> np.ndarray:
+            array = np.asarray(leaf)
+            array = array[None] if axes == 0 else array
+            return array if axes == 2 else array[:, None]
+
+        ends = [widen(leaf) for leaf in (self.first_end, self.last_end, self.num_crossings)]
+        travel = Travel(ends[0][:, 0], ends[1][:, 0], ends[2][:, 0])
+        for block in range(1, ends[0].shape[1]):
+            travel = travel.then(Travel(ends[0][:, block], ends[1][:, block], ends[2][:, block]))
+        slopes = self.slopes
+        return BlockedStats(
+            betas=_only_row(self.betas),
+            log_prior=_only_row(self.log_prior),
+            log_z_guess=_only_row(self.log_z_guess),
+            log_sums=widen(self.posterior_sum.log()),
+            visits=widen(self.visits),
+            num_draws=widen(self.num_draws).astype(np.int64),
+            num_nonfinite=widen(self.num_nonfinite).astype(np.int64),
+            travel=travel,
+            block_size=int(np.max(self.num_draws)),
+            slope_reference=None if slopes is None else _only_row(slopes.reference),
+            counted_slopes=None if slopes is None else widen(slopes.counted).astype(np.float64),
+            weighted_slopes=None if slopes is None else widen(slopes.weighted).astype(np.float64),
+            log_steps=None if self.steps is None else widen(self.steps.sums.log()),
+        )
+
+
+def _only_row(leaf) -> HostPerRung:
+    rows = np.asarray(leaf, np.float64).reshape(-1, np.shape(leaf)[-1])
+    if not np.array_equal(rows, np.broadcast_to(rows[0], rows.shape)):
+        raise ValueError("Statistics gathered under several ladders cannot be estimated from together.")
+    return rows[0]

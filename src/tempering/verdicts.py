@@ -1,0 +1,48 @@
+"""What may be said of an answer, and why: the words that estimators and diagnostics share."""
+
+import dataclasses
+import enum
+from collections.abc import Iterable
+
+
+class Verdict(enum.Enum):
+    """What may be said of an answer; the values are the messages, the order is by gravity."""
+
+    GOOD = "Good: the chains crossed the ladder often, and nothing disagrees."
+    UNSETTLED = "Unsettled: the warm-up ended before the rungs were evenly visited."
+    COARSE = "Coarse: rungs lie too far apart for an integral over β; what discretisation misses exceeds the noise."
+    RELAXING = "Still relaxing: the two halves of the run disagree, so the chains remember their start."
+    UNEVEN = "Uneven: some rungs are visited far less than they should be, so the guess of log Z was poor."
+    HEAVY_TAILS = "Heavy tails: a few weights decide the estimate, so neither it nor its error is to be believed."
+    DISAGREES = "Disagrees: independent estimates of the same log Z differ by more than their errors allow."
+    NO_OVERLAP = "No overlap: neighbouring rungs share hardly any draws, so their ratio is unknown."
+    UNCONVERGED = "Not converged: the equations for log Z were not solved to their tolerance."
+    STUCK = "Stuck: the chains hardly travelled between the base and the target; the error bar is not to be believed."
+    UNREACHED = "Unreached: no chain ever visited some rungs."
+    NO_ERROR = "No error bar: too few independent parts to say anything about the error."
+    NONFINITE = "Not finite: the density was NaN or infinite at some draws."
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the answer may be believed."""
+        return self is Verdict.GOOD
+
+    @property
+    def label(self) -> str:
+        """The name as files and scripts see it: "good", "relaxing" …"""
+        return self.name.lower()
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One reason for concern: what it is, what was seen, and what to do."""
+
+    verdict: Verdict
+    seen: str
+    cure: str
+
+
+def gravest(findings: Iterable[Finding]) -> Verdict:
+    """The verdict that decides, or good."""
+    order = list(Verdict)
+    return max((finding.verdict for finding in findings), key=order.index, default=Verdict.GOOD)
