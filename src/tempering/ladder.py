@@ -1,5 +1,6 @@
 """What is sampled: a path of densities, and the ladder that turns it into one joint law over (x, rung)."""
 
+import dataclasses
 from collections.abc import Callable
 
 import equinox as eqx
@@ -79,12 +80,17 @@ class Ladder(eqx.Module):
 
     `log_z_guess` is log(Ẑ_k / Ẑ_0): q does not change when all Ẑ_k share a factor, and differences keep more
     digits in float32. Its entry 0 is therefore exactly 0.
+
+    With `is_continuous` β is any number in [0, 1] and the rungs are knots: log q(x, β) is taken as linear between them,
+    r_k and q(k | x) are densities in β (Section 5, Appendix C). On a geometric path that is exact, because log f is
+    linear in β and log Ẑ(β) may be any function.
     """
 
     path: AbstractPath
     log_prior: PerRung  # log r_k
     log_z_guess: PerRung  # log Ẑ_k − log Ẑ_0
     ends: Int[Array, " rung"]  # BOTTOM, TOP or 0: which rungs count as an end of the ladder, see `_ends`
+    is_continuous: bool = eqx.field(static=True, default=False)
 
     @classmethod
     def create(
@@ -99,7 +105,15 @@ class Ladder(eqx.Module):
 
     def with_log_z(self, log_z_guess: HostPerRung) -> "Ladder":
         """The same path and prior around another guess of log Z."""
-        return Ladder.create(self.path, np.asarray(self.log_prior, np.float64), log_z_guess)
+        guess = _checked_guess(log_z_guess, self.path.num_rungs)
+        return dataclasses.replace(self, log_z_guess=jnp.asarray(guess - guess[0], jnp.float32))
+
+    def continuous(self) -> "Ladder":
+        """The same rungs as knots of a continuous β, with a density r(β) that is uniform."""
+        betas = np.asarray(self.path.betas, np.float64)
+        ends = np.where(betas <= _END_MASS, BOTTOM, np.where(betas >= 1 - _END_MASS, TOP, 0)).astype(np.int32)
+        none = jnp.zeros_like(self.log_prior)
+        return dataclasses.replace(self, log_prior=none, ends=jnp.asarray(ends), is_continuous=True)
 
     def log_joint(self, log_f: PerRung) -> PerRung:
         """log q(x, k) up to a constant, from log f_k(x)."""
@@ -107,12 +121,16 @@ class Ladder(eqx.Module):
 
     def rung_posterior(self, log_f: PerRung) -> PerRung:
         """q(k | x) of eq. 7; NaN at every rung where log f is NaN, +inf, or −inf at all rungs."""
+        if self.is_continuous:
+            return jnp.exp(self.log_rung_posterior(log_f))
         table = self._table(self.log_joint(log_f))
         return (table / jnp.sum(jnp.sum(table, axis=0))).ravel()[: self.path.num_rungs]
 
     def log_rung_posterior(self, log_f: PerRung) -> PerRung:
         """log q(k | x), which does not underflow."""
         log_joint = self.log_joint(log_f)
+        if self.is_continuous:
+            return log_joint - jax.nn.logsumexp(self._log_masses(log_joint))
         total = jnp.sum(jnp.sum(self._table(log_joint), axis=0))
         return log_joint - (jnp.max(log_joint) + jnp.log(total))
 
@@ -129,6 +147,23 @@ class Ladder(eqx.Module):
         before = jnp.where(column > 0, until_column[column - 1], 0.0)
         row = _first_above(jnp.cumsum(table[:, column]), level - before)
         return jnp.minimum(row * table.shape[1] + column, self.path.num_rungs - 1).astype(jnp.int32)
+
+    def sample_beta(self, key: Key, log_f: PerRung) -> Scalar:
+        """A draw of a continuous β from q(β | x): a stretch between knots, then a place on it."""
+        key_stretch, key_place = jax.random.split(key)
+        log_joint = self.log_joint(log_f)
+        stretch = jax.random.categorical(key_stretch, self._log_masses(log_joint)).astype(jnp.int32)
+        place = _place_on_exponential(log_joint[stretch + 1] - log_joint[stretch], jax.random.uniform(key_place))
+        low, high = self.path.betas[stretch], self.path.betas[stretch + 1]
+        return jnp.clip(low + place * (high - low), low, high)
+
+    def _log_masses(self, log_joint: PerRung) -> Float[Array, " stretch"]:
+        """log ∫ q(x, β) dβ between neighbouring knots, log q being linear there: h (e^b − e^a)/(b − a)."""
+        drop = jnp.abs(jnp.diff(log_joint))
+        highest = jnp.maximum(log_joint[1:], log_joint[:-1])
+        safe = jnp.where(drop < 1e-3, 1.0, drop)
+        shape = jnp.where(drop < 1e-3, 1 - drop / 2 + drop**2 / 6, -jnp.expm1(-safe) / safe)
+        return highest + jnp.log(shape) + jnp.log(jnp.diff(self.path.betas))
 
     def _table(self, log_joint: PerRung) -> Float[Array, "row column"]:
         """q(x, k) with its largest entry scaled to 1, about √K by √K; made in one way so that it is made once."""
@@ -195,6 +230,14 @@ def _ends(log_prior: HostPerRung) -> Int[np.ndarray, " rung"]:
 def _derivative(of_betas: Callable[[PerRung], PerRung]) -> Callable[[PerRung], PerRung]:
     """Of a function whose entry k depends on β_k alone."""
     return lambda betas: jax.jvp(of_betas, (betas,), (jnp.ones_like(betas),))[1]
+
+
+def _place_on_exponential(rise: Scalar, level: Scalar) -> Scalar:
+    """A draw from the density ∝ exp(rise · u) on [0, 1] by a uniform `level`; from its higher end, to keep digits."""
+    steep = jnp.maximum(jnp.abs(rise), 1e-3)
+    from_high = -jnp.log(level + (1 - level) * jnp.exp(-steep)) / steep
+    from_high = jnp.where(jnp.abs(rise) < 1e-3, 1 - level, from_high)
+    return jnp.where(rise > 0, 1 - from_high, from_high)
 
 
 def _first_above(cumulative: PerRung, level: Scalar) -> Rung:

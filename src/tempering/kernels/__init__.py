@@ -1,5 +1,7 @@
 """One step of a chain: moves that leave every rung's density invariant, and simulated tempering over them."""
 
+from tempering.kernels.continuous import ContinuousPosition as ContinuousPosition
+from tempering.kernels.continuous import ContinuousTempering as ContinuousTempering
 from tempering.kernels.gibbs import AbstractGibbsPath as AbstractGibbsPath
 from tempering.kernels.gibbs import BlockGibbs as BlockGibbs
 from tempering.kernels.move import AbstractMove as AbstractMove

@@ -20,3 +20,5 @@ from tempering.stats.record import chain_groups as chain_groups
 from tempering.stats.sums import SlopeSums as SlopeSums
 from tempering.stats.sums import StepSums as StepSums
 from tempering.stats.sums import TemperingStats as TemperingStats
+from tempering.stats.target import HostTargetSums as HostTargetSums
+from tempering.stats.target import TargetSums as TargetSums

@@ -1,0 +1,36 @@
+"""RTS seen as maximum likelihood (Section 2.3): the same answer by another road, kept as a check and for what follows.
+
+`mixed` maximises the sum of such likelihoods over runs with different Ẑ, where no closed form exists.
+"""
+
+import dataclasses
+
+import numpy as np
+from scipy.special import logsumexp
+
+from tempering._types import HostPerRung
+from tempering.estimators.logz import LogZ
+from tempering.estimators.rts import log_occupancy, rts
+from tempering.stats import BlockedStats, TemperingStats
+
+
+def log_likelihood(stats: TemperingStats | BlockedStats, log_z: HostPerRung) -> float:
+    """L_RB[Z]/N of eq. 14, up to a constant: Σ_k ĉ_k log Z_k − log Σ_k r_k Z_k/Ẑ_k. A common factor changes nothing."""
+    stats = stats.on_host()
+    occupancy = np.exp(log_occupancy(stats))
+    return float(occupancy @ log_z - logsumexp(stats.log_prior + log_z - stats.log_z_guess))
+
+
+def maximum_likelihood(stats: TemperingStats | BlockedStats, *, log_z_base: float = 0.0) -> LogZ:
+    """The maximiser of eq. 14 with Z_0 fixed, from the K − 1 linear equations of its derivatives; equals RTS.
+
+    In y_k = r_k Z_k / (Ẑ_k r_0) they read y_k/ĉ_k − Σ_j y_j = 1, where j and k go over all rungs but the base. For
+    answers use `rts`, which has the solution in closed form and does not lose digits where some ĉ_k is tiny.
+    """
+    stats = stats.on_host()
+    occupancy = np.exp(log_occupancy(stats))[1:]
+    system = np.diag(1 / occupancy) - 1
+    y = np.linalg.solve(system, np.ones(len(occupancy)))
+    ratios = np.log(y) + (stats.log_z_guess - stats.log_prior)[1:] + stats.log_prior[0]
+    values = log_z_base + np.append(0.0, ratios)
+    return dataclasses.replace(rts(stats, log_z_base=log_z_base), method="likelihood", values=values)
