@@ -70,6 +70,27 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
+def compared(comparison: tp.Comparison) -> dict[str, dict[str, Any]]:
+    """A row per method of a comparison with repeats."""
+    rts = comparison.summary("rts")["rmse"]
+    rows = {}
+    for entry in comparison.entries:
+        found = comparison.summary(entry.method.name)
+        rows[entry.method.name] = {
+            "runs": len(comparison.repeats),
+            "rmse": found["rmse"],
+            "rmse_to_rts": found["rmse"] / rts,
+            "bias": found["bias"],
+            "bias_std_error": found["bias_std_error"],
+            "mean_std_error": found["mean_std_error"],
+            "coverage": found["coverage"],
+            "good": found["good"],
+            "sweeps": entry.num_sweeps,
+            "seconds": found["seconds"],
+        }
+    return rows
+
+
 def print_table(summaries: dict[str, dict[str, Any]]) -> None:
     """One line per setting."""
     names = list(next(iter(summaries.values())))

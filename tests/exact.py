@@ -115,3 +115,47 @@ def recording_from_law(path) -> Recording:
     stats = stats_from_law(log_f)
     weighted = transitions * stats.visits[0, 0][:, None]
     return Recording(stats, np.rint(weighted)[None].astype(np.int64), weighted[None])
+
+
+def slope_laws(path) -> tuple[np.ndarray, np.ndarray]:
+    """s = d log f_k(v)/dβ and ds/dβ of an RBM path: (state, rung) each, by listing every h.
+
+    s is the mean of the joint energy's slope given v, and ds/dβ its variance.
+    """
+    weights, vbias, hbias, logits, betas = (
+        np.asarray(a, np.float64) for a in (path.weights, path.vbias, path.hbias, path.base_logits, path.betas)
+    )
+    visible, hidden = patterns(len(vbias)), patterns(len(hbias))
+    rise = (visible @ (vbias - logits))[:, None] + visible @ weights @ hidden.T + hidden @ hbias  # (v, h)
+    joint = betas * (rise - rise.min())[:, :, None]
+    given_v = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+    mean = np.einsum("vhk,vh->vk", given_v, rise)
+    return mean, np.einsum("vhk,vhk->vk", given_v, (rise[:, :, None] - mean[:, None, :]) ** 2)
+
+
+def stats_with_slopes_and_steps(path, log_prior: np.ndarray, log_z_guess: np.ndarray) -> BlockedStats:
+    """An infinitely long run on any RBM path, with all that thermodynamic integration and stepping stones keep."""
+    log_f, (slopes, curvatures) = log_densities(path), slope_laws(path)
+    count = 10**15
+    law = joint_law(log_f, log_prior, log_z_guess) * count
+    reference = np.linspace(-1.0, 2.0, log_f.shape[1])  # any will do
+    off = slopes - reference
+    sums = np.einsum("vk,vkm->km", law, np.stack([off, off**2, curvatures], axis=2))[None, None]
+    up = np.append(np.log((law[:, :-1] * np.exp(np.diff(log_f))).sum(axis=0)), -np.inf)
+    down = np.append(-np.inf, np.log((law[:, 1:] * np.exp(-np.diff(log_f))).sum(axis=0)))
+    none = np.zeros(1, np.int64)
+    return BlockedStats(
+        betas=np.asarray(path.betas, np.float64),
+        log_prior=np.asarray(log_prior),
+        log_z_guess=np.asarray(log_z_guess),
+        log_sums=np.log(law.sum(axis=0))[None, None],
+        visits=np.rint(law.sum(axis=0)).astype(np.int64)[None, None],
+        num_draws=np.array([[count]]),
+        num_nonfinite=np.array([[0]]),
+        travel=Travel(none, none, none),
+        block_size=count,
+        slope_reference=reference,
+        counted_slopes=sums,
+        weighted_slopes=sums.copy(),
+        log_steps=np.stack([up, down], axis=1)[None, None],
+    )

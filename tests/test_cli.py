@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import scipy.io
 
+import tempering as tp
 from tempering import cli
 
 KEYS = {
@@ -318,13 +319,13 @@ def test_ctrl_c_without_a_directory(estimate, files, monkeypatch):
 
         return run
 
-    original, before = cli.estimate, signal.getsignal(signal.SIGINT)
-    monkeypatch.setattr(cli, "estimate", interrupting(1))
+    original, before = tp.estimate, signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr("tempering.cli.estimate.estimate", interrupting(1))
     status, out, err = estimate(files / "easy.npz", *QUICK)
     assert (status, out) == (130, "")
     first, second = err.splitlines()
     assert "during its warm-up" in first
     assert second == "Interrupted. With --out DIR the run could be resumed."
-    monkeypatch.setattr(cli, "estimate", interrupting(2))
+    monkeypatch.setattr("tempering.cli.estimate.estimate", interrupting(2))
     assert estimate(files / "easy.npz", *QUICK) == (130, "", "")
     assert signal.getsignal(signal.SIGINT) is before

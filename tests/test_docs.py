@@ -13,6 +13,7 @@ import typer
 
 import tempering
 from tempering import cli, diagnostics
+from tempering.methods import METHODS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -53,7 +54,7 @@ def called(command: str, monkeypatch) -> int:
     program, *arguments = shlex.split(command)
     assert program == "tempering", command
     monkeypatch.setattr(sys, "argv", [program, *arguments])
-    monkeypatch.setattr(cli, "_use_cores", lambda devices: None)
+    monkeypatch.setattr("tempering.cli.common.use_cores", lambda devices: None)
     with pytest.raises(SystemExit) as stopped:
         cli.main()
     return stopped.value.code or 0
@@ -152,10 +153,12 @@ def test_the_guide_knows_every_verdict_threshold_and_option():
         assert f"\n| `{verdict.name}` |" in guide
     thresholds = {name for name in vars(diagnostics) if name.startswith(("MIN_", "MAX_"))}
     assert set(re.findall(r"`((?:MIN|MAX)_\w+)`", guide)) == thresholds
-    command = typer.main.get_command(cli.app).commands["estimate"]
-    options = {name for parameter in command.params for name in parameter.opts if name.startswith("--")}
+    commands = typer.main.get_command(cli.app).commands.values()
+    options = {name for command in commands for parameter in command.params for name in parameter.opts if "--" in name}
     for option in options - {"--help"}:
         assert f"`{option}`" in guide
+    for method in METHODS:
+        assert f"`{method}`" in guide
 
 
 def test_names_in_the_map_of_the_paper_exist():

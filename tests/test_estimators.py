@@ -6,13 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.special import logsumexp
 
 import exact
 import tempering as tp
-from tempering.annealing import AnnealState, AnnealUp
 from tempering.estimators.stationary import stationary_law
-from tempering.kernels import AbstractMove
 from tempering.stats import TransitionSums
 from tempering.uncertainty import drift_between_halves, independent_parts, spread_by_jackknife, spread_of_log_ratio
 
@@ -80,40 +77,6 @@ def test_rao_blackwellized_transitions_go_in_the_row_of_the_origin(path):
     posterior = exact.rung_posterior(exact.log_densities(path), exact.LOG_PRIOR, exact.LOG_Z_GUESS)
     np.testing.assert_allclose(sums[:, 2], posterior, atol=2e-6)
     assert not np.any(sums[:, :2])
-
-
-def test_annealing_weights_average_to_the_ratio(path, truth):
-    """E[w] by exact transition matrices and the kernel's own increments. Kills: increments after the move."""
-    states = exact.states_of(path, exact.patterns(5))
-    log_f = exact.log_densities(path)
-    mass = np.exp(log_f[:, 0] - logsumexp(log_f[:, 0]))
-    kernel = AnnealUp(_Stay())
-    for rung in range(2):
-        at = jax.vmap(lambda x, rung=rung: AnnealState(x, jnp.int32(rung), jnp.int32(0), x))(states)
-        _, draws = jax.vmap(lambda s: kernel(jax.random.key(0), exact.small_ladder(), s))(at)
-        assert np.all(np.asarray(draws.rung) == rung + 1)
-        mass = (mass * np.exp(np.asarray(draws.log_increment, np.float64))) @ exact.gibbs_matrix(path, rung + 1)
-        assert np.log(mass.sum()) == pytest.approx(truth[rung + 1], abs=1e-6)  # the kernel's float32
-
-
-def test_annealing_moves_at_the_rung_that_it_has_reweighted_to(path):
-    """Weights are right only if x then moves under f_{k+1}. Kills: a move at the rung that was left."""
-    at = path.state_of(jnp.zeros(5))
-    moved, _ = AnnealUp(_TellsRung())(
-        jax.random.key(0), exact.small_ladder(), AnnealState(at, jnp.int32(0), jnp.int32(1), at)
-    )
-    np.testing.assert_array_equal(moved.x.v, np.full(5, 1.0))
-    np.testing.assert_array_equal(moved.kept.v, np.full(5, 1.0))
-    assert moved.rung == 1
-
-
-def test_ais_is_the_log_of_the_mean_weight():
-    """Kills: the mean of the logs; the error of the mean instead of its logarithm."""
-    weights = np.array([[1.0, 0.5, 4.0], [1.0, 2.0, 1.0], [1.0, 0.2, 7.0]])
-    answer = tp.ais(np.log(weights), log_z_base=1.0)
-    np.testing.assert_allclose(answer.values, 1 + np.log(weights.mean(axis=0)), atol=TOLERANCE)
-    expected = weights[:, 2].std(ddof=1) / np.sqrt(3) / weights[:, 2].mean()
-    assert answer.std_error == pytest.approx(expected, abs=TOLERANCE)
 
 
 def test_delta_method_is_equations_15_and_16():
@@ -192,18 +155,6 @@ def test_skewness_is_that_of_what_each_unit_contributes():
     influence = parts[:, 2] / parts[:, 2].mean() - 1
     expected = (influence**3).mean() / (influence**2).mean() ** 1.5
     np.testing.assert_allclose(spread.skewness, [0.0, 0.0, expected], atol=1e-12)
-
-
-class _Stay(AbstractMove):
-    def __call__(self, key, path, rung, x):
-        return x, jnp.ones(())
-
-
-class _TellsRung(AbstractMove):
-    """Writes the rung that it was called with into x."""
-
-    def __call__(self, key, path, rung, x):
-        return path.state_of(jnp.full_like(x.v, rung)), jnp.ones(())
 
 
 def _with_log_sums(stats, log_sums):

@@ -1,6 +1,7 @@
 """From statistics to a verdict: may the number be believed, and if not, why, and what to do."""
 
 import dataclasses
+from collections.abc import Iterable
 
 import numpy as np
 from jaxtyping import Float
@@ -10,7 +11,7 @@ from tempering.estimators import Annealed, LogZ, rts
 from tempering.estimators.rts import log_occupancy
 from tempering.stats import BlockedStats, Recording
 from tempering.uncertainty import drift_between_halves
-from tempering.verdicts import Finding, Verdict, gravest
+from tempering.verdicts import Finding, Verdict, gravest, left_out
 
 MIN_ROUND_TRIPS = 1.0  # per chain; fewer, and a chain has not yet forgotten the rung where it began
 MIN_TOTAL_ROUND_TRIPS = 10.0  # over all chains; fewer, and their spread says little
@@ -32,6 +33,11 @@ class Diagnosis:
         """The gravest finding, or good."""
         return gravest(self.findings)
 
+    def with_findings(self, findings: Iterable[Finding]) -> "Diagnosis":
+        """The same with what others noticed, each verdict once."""
+        known = {finding.verdict: finding for finding in (*findings, *self.findings)}
+        return dataclasses.replace(self, findings=tuple(known.values()))
+
 
 def diagnose(recording: Recording, annealed: Annealed | None = None, *, log_z_base: float = 0.0) -> Diagnosis:
     """Everything that can be said of a tempered run from its statistics."""
@@ -40,7 +46,8 @@ def diagnose(recording: Recording, annealed: Annealed | None = None, *, log_z_ba
     trips = round_trips(stats)
     drift = drift_between_halves(stats)
     checks = (
-        _nonfinite(stats), *answer.findings, _unreached(stats), _stuck(trips), _uneven(stats),
+        left_out(int(stats.num_nonfinite.sum()), int(stats.num_draws.sum())), *answer.findings,
+        _unreached(stats), _stuck(trips), _uneven(stats),
         None if annealed is None else _disagrees(answer, annealed), _relaxing(drift),
     )  # fmt: skip
     return Diagnosis(tuple(c for c in checks if c is not None), float(trips.mean()), drift)
@@ -67,19 +74,8 @@ def unsettled() -> Finding:
     """The warm-up ran out of iterations."""
     return Finding(
         Verdict.UNSETTLED,
-        "max |r_k − ĉ_k| was still above 0.1/K after the last initial iteration",
-        "use the annealed warm-up, or more and longer iterations",
-    )
-
-
-def _nonfinite(stats: BlockedStats) -> Finding | None:
-    bad, total = int(stats.num_nonfinite.sum()), int(stats.num_draws.sum())
-    if bad == 0:
-        return None
-    return Finding(
-        Verdict.NONFINITE,
-        f"{bad} of {total} draws had a NaN or infinite log density and were left out",
-        "check the log density for overflow, log of zero, or weights that are too large",
+        "the warm-up ran out of sweeps before it met its own rule for even rungs",
+        "use the annealed warm-up, or a longer one",
     )
 
 

@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
@@ -14,84 +14,19 @@ import numpy as np
 from tempering._errors import InputError
 from tempering.checkpoint import RunDirectory, StageTemplate
 from tempering.diagnostics import diagnose, unsettled
-from tempering.estimators import LogZ, rsd, rts, sd, ts
+from tempering.estimators import LogZ
 from tempering.kernels import AbstractMove, BlockGibbs, SimulatedTempering
 from tempering.ladder import (
     Ladder,
-    checked_betas,
-    exponential_log_prior,
-    geometric_betas,
-    uniform_betas,
-    uniform_log_prior,
 )
+from tempering.methods import METHODS, TemperedRun
 from tempering.models import RBM
 from tempering.results import MeanLogLikelihood, Result
-from tempering.run import run
-from tempering.stats import Keep, Recording
-from tempering.warmup import AbstractWarmup, AnnealedStart, InitialIterations, Stage
+from tempering.settings import Settings
+from tempering.stats import Recording
+from tempering.warmup import Stage
 
 _EXACT_COST = 2 * 10**9  # terms; enumerated unasked below this, which is about two seconds
-_WARMUPS = {"annealed": AnnealedStart, "iterations": InitialIterations}
-_METHODS: dict[str, Callable[..., LogZ]] = {
-    "rts": lambda recording, **base: rts(recording.stats, **base),
-    "ts": lambda recording, **base: ts(recording.stats, **base),
-    "sd": sd,
-    "rsd": rsd,
-}
-
-
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    """How a run is made; every field is an argument of `estimate`."""
-
-    num_chains: int = 100
-    num_sweeps: int = 1000  # per chain, after the warm-up
-    num_rungs: int = 100
-    betas: Any = "uniform"  # "uniform", "geometric", "geometric:SMALLEST" or numbers from 0 to 1
-    prior: Any = "uniform"  # "uniform", "exp:RATE" for r_k ∝ exp(RATE·β_k), or log r_k
-    warmup: str | AbstractWarmup = "annealed"  # or "iterations", or an object of `tempering.warmup`
-    method: str = "rts"  # or "ts", "sd", "rsd"
-    seed: int = 0
-    chunk_sweeps: int = 1  # between checkpoints and calls of `watch`, rounded up to whole blocks
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be run, before anything is."""
-        for name, least in (("num_chains", 1), ("num_sweeps", 1), ("num_rungs", 2), ("chunk_sweeps", 1)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < least:
-                raise InputError(f"`{name}` must be a whole number, {least} or more; got {value!r}.")
-        if not isinstance(self.seed, int) or not 0 <= self.seed < 2**32:
-            raise InputError(f"`seed` must be a whole number from 0 to 2³² − 1; got {self.seed!r}.")
-        if self.method not in _METHODS:
-            raise InputError(f"`method` must be one of {', '.join(_METHODS)}; got {self.method!r}.")
-        if isinstance(self.warmup, str) and self.warmup not in _WARMUPS:
-            raise InputError(f"`warmup` must be one of {', '.join(_WARMUPS)}; got {self.warmup!r}.")
-
-    def make_betas(self) -> np.ndarray:
-        """The inverse temperatures."""
-        if not isinstance(self.betas, str):
-            return checked_betas(self.betas)
-        kind, _, smallest = self.betas.partition(":")
-        if kind == "uniform" and not smallest:
-            return uniform_betas(self.num_rungs)
-        if kind == "geometric":
-            return geometric_betas(self.num_rungs, _number(smallest, "betas") if smallest else 0.01)
-        raise InputError(f'`betas` must be "uniform", "geometric", "geometric:0.01" or numbers; got "{self.betas}".')
-
-    def make_log_prior(self, betas: np.ndarray) -> np.ndarray:
-        """log r_k."""
-        if not isinstance(self.prior, str):
-            return np.asarray(self.prior, np.float64)
-        kind, _, rate = self.prior.partition(":")
-        if kind == "uniform" and not rate:
-            return uniform_log_prior(len(betas))
-        if kind == "exp" and rate:
-            return exponential_log_prior(betas, _number(rate, "prior"))
-        raise InputError(f'`prior` must be "uniform", "exp:RATE" such as exp:2, or log r_k; got "{self.prior}".')
-
-    def make_warmup(self) -> AbstractWarmup:
-        """The warm-up itself."""
-        return _WARMUPS[self.warmup]() if isinstance(self.warmup, str) else self.warmup
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,6 +80,11 @@ def estimate(
     return result
 
 
+def exact_log_z(model: RBM) -> float | None:
+    """log Z by enumeration, where that is quick."""
+    return model.exact_log_z() if model.enumeration_cost() <= _EXACT_COST else None
+
+
 class Interrupted(RuntimeError):
     """A run was stopped before the first draw that counts, so there is nothing to estimate from."""
 
@@ -162,7 +102,7 @@ class _Job:
         self.move: AbstractMove = BlockGibbs()
         self.warmup = settings.make_warmup()
         self.key = jax.random.key(settings.seed)
-        self.keep = Keep(transitions=settings.method == "rsd")
+        self.method = METHODS[settings.method]
 
     def go(self, directory: RunDirectory | None, watch) -> tuple[Stage, float]:
         """From wherever the directory says to the end, or to where `watch` says stop."""
@@ -170,11 +110,11 @@ class _Job:
         stage = self.warmup.first(self.key, self.ladder, self.move, settings.num_chains)
         before, started = 0.0, time.perf_counter()
         if directory is not None:
-            template = StageTemplate(stage, self.ladder, SimulatedTempering(self.move), self.keep)
+            template = StageTemplate(stage, self.ladder, SimulatedTempering(self.move), self.method.keep)
             stage, before = directory.restore(template) or (stage, 0.0)
             stage = _up_to(stage, settings.num_sweeps)
         while True:
-            for reached in self._chunks(stage):
+            for reached in stage.walk(self.key, self.method.keep, settings.chunk_sweeps):
                 stage = reached
                 seconds = before + time.perf_counter() - started
                 if directory is not None:
@@ -185,32 +125,13 @@ class _Job:
                 return stage, before + time.perf_counter() - started
             stage = self.warmup.after(self.key, stage, self.ladder, self.move, settings.num_sweeps)
 
-    def _chunks(self, stage: Stage) -> Iterator[Stage]:
-        """The rest of a stage, chunk by chunk."""
-        blocks = run(
-            jax.random.fold_in(self.key, stage.number),
-            stage.ladder,
-            stage.kernel,
-            stage.empty_record(self.keep),
-            stage.states,
-            num_steps=stage.num_steps,
-            first_step=stage.done,
-            block_steps=stage.block_steps,
-        )
-        since = 0
-        for block in blocks:
-            since += block.num_steps - stage.done
-            stage = stage.after_block(block.num_steps, block.states, block.record.on_host())
-            if since >= self.settings.chunk_sweeps or block.num_steps == stage.num_steps:
-                since = 0
-                yield stage
-
     def _progress(self, stage: Stage) -> Progress:
         answer = self._answer(stage.recording) if stage.is_last else None
         return Progress(stage.name, stage.done, stage.num_steps, answer)
 
     def _answer(self, recording: Recording) -> LogZ:
-        return _METHODS[self.settings.method](recording, log_z_base=self.ladder.path.log_z_base())
+        run = TemperedRun(self.ladder.path, recording)
+        return self.method.answer(run, log_z_base=self.ladder.path.log_z_base())
 
     def result(self, stage: Stage, seconds: float) -> Result:
         """The answer from the draws that count."""
@@ -218,8 +139,7 @@ class _Job:
             raise Interrupted("The run was stopped during its warm-up; there is no estimate yet.")
         answer = self._answer(stage.recording)
         diagnosis = diagnose(stage.recording, stage.annealed, log_z_base=self.ladder.path.log_z_base())
-        if not stage.is_settled:
-            diagnosis = dataclasses.replace(diagnosis, findings=(*diagnosis.findings, unsettled()))
+        diagnosis = diagnosis.with_findings(answer.findings if stage.is_settled else (*answer.findings, unsettled()))
         return Result(
             rungs=answer,
             betas=self.betas,
@@ -232,11 +152,8 @@ class _Job:
             seed=self.settings.seed,
             seconds=seconds,
             is_complete=stage.done == stage.num_steps,
-            exact_log_z=self._exact_log_z(),
+            exact_log_z=exact_log_z(self.model),
         )
-
-    def _exact_log_z(self) -> float | None:
-        return self.model.exact_log_z() if self.model.enumeration_cost() <= _EXACT_COST else None
 
     def identity(self) -> dict[str, Any]:
         """What a run and its continuation must share."""
@@ -267,13 +184,3 @@ def _digest(*arrays: Any) -> str:
         array = np.ascontiguousarray(array)
         digest.update(f"{array.dtype.str}{array.shape}".encode() + array.tobytes())
     return digest.hexdigest()[:16]
-
-
-def _number(text: str, name: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = np.nan
-    if not np.isfinite(number):
-        raise InputError(f"`{name}` needs a number after the colon, got {text!r}.")
-    return number

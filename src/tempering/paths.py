@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from tempering._errors import InputError
 from tempering._types import HostPerRung, Key, LogDensity, PerRung, Rung, Scalar, State
 from tempering.ladder import AbstractPath, checked_betas
 
@@ -75,6 +76,11 @@ class GeometricPath(AbstractPath):
     @classmethod
     def create(cls, log_f: LogDensity, base: AbstractBase, betas: HostPerRung) -> "GeometricPath":
         """A path at the given inverse temperatures, which rise from 0 to 1."""
+        if not np.isfinite(base.log_z()):
+            raise InputError(
+                f"`base` is improper: its log_z() is {base.log_z()}, and nothing can be tempered from a density "
+                "without a normaliser. Choose a base that integrates, such as a wide normal density."
+            )
         return cls(log_f=log_f, base=base, betas=jnp.asarray(checked_betas(betas), jnp.float32))
 
     def log_z_base(self) -> float:

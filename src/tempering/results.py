@@ -108,7 +108,7 @@ class Result:
             "mean_log_likelihood": None if likelihood is None else likelihood.value,
             "mean_log_likelihood_interval": None if likelihood is None else list(likelihood.interval),
         }
-        return {name: _jsonable(value) for name, value in answer.items()}
+        return jsonable(answer)
 
     def to_json(self) -> str:
         """One JSON object."""
@@ -136,10 +136,12 @@ class Result:
         return f"{answer}. {self.verdict.value}"
 
 
-def _jsonable(value: Any) -> Any:
-    """JSON has no NaN and no infinity."""
+def jsonable(value: Any) -> Any:
+    """The same with None for every NaN and infinity, which JSON does not have."""
     if isinstance(value, float):
         return value if np.isfinite(value) else None
     if isinstance(value, list):
-        return [_jsonable(item) for item in value]
+        return [jsonable(item) for item in value]
+    if isinstance(value, dict):
+        return {name: jsonable(item) for name, item in value.items()}
     return value

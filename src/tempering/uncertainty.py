@@ -9,7 +9,7 @@ from scipy.special import stdtrit
 from tempering._types import HostPerRung
 from tempering.stats import BlockedStats
 
-_MIN_UNITS = 16  # below this many chains, each is cut into stretches so that a variance can be estimated
+MIN_UNITS = 16  # below this many chains, each is cut into stretches so that a variance can be estimated
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,7 +113,7 @@ def log_summed_by_unit(array: Shaped[np.ndarray, "chain block *rest"]) -> Shaped
 
 def _reduced_by_unit(add: np.ufunc, array: np.ndarray) -> np.ndarray:
     num_chains, num_blocks = array.shape[:2]
-    stretches = 1 if num_chains >= _MIN_UNITS else min(-(-_MIN_UNITS // num_chains), num_blocks)
+    stretches = 1 if num_chains >= MIN_UNITS else min(-(-MIN_UNITS // num_chains), num_blocks)
     starts = np.arange(stretches) * num_blocks // stretches
     return add.reduceat(array, starts, axis=1).reshape(-1, *array.shape[2:])
 
@@ -125,7 +125,7 @@ def drift_between_halves(stats: BlockedStats) -> float:
     0 where there are too few chains or blocks to tell.
     """
     middle = stats.num_blocks // 2
-    if stats.num_chains < _MIN_UNITS or middle == 0:
+    if stats.num_chains < MIN_UNITS or middle == 0:
         return 0.0
     changes, log_ratios = [], []
     for half in (stats.log_sums[:, :middle], stats.log_sums[:, middle:]):

@@ -10,7 +10,7 @@ class Verdict(enum.Enum):
 
     GOOD = "Good: the chains crossed the ladder often, and nothing disagrees."
     UNSETTLED = "Unsettled: the warm-up ended before the rungs were evenly visited."
-    COARSE = "Coarse: rungs lie too far apart for an integral over β; what discretisation misses exceeds the noise."
+    COARSE = "Coarse: rungs lie too far apart; what is missed between them exceeds the noise."
     RELAXING = "Still relaxing: the two halves of the run disagree, so the chains remember their start."
     UNEVEN = "Uneven: some rungs are visited far less than they should be, so the guess of log Z was poor."
     HEAVY_TAILS = "Heavy tails: a few weights decide the estimate, so neither it nor its error is to be believed."
@@ -46,3 +46,14 @@ def gravest(findings: Iterable[Finding]) -> Verdict:
     """The verdict that decides, or good."""
     order = list(Verdict)
     return max((finding.verdict for finding in findings), key=order.index, default=Verdict.GOOD)
+
+
+def left_out(num_bad: int, num_draws: int) -> Finding | None:
+    """What is said of draws whose density was not finite."""
+    if num_bad == 0:
+        return None
+    return Finding(
+        Verdict.NONFINITE,
+        f"{num_bad} of {num_draws} draws had a NaN or infinite log density and were left out",
+        "check the log density for overflow, log of zero, or weights that are too large",
+    )

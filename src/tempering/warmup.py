@@ -5,21 +5,23 @@ Each stage is a plain value that can be written down and taken up again, so a ru
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Int
 
-from tempering._types import HostPerRung, Key, Rung
+from tempering._types import Key, Rung
 from tempering.annealing import AnnealRecord, AnnealState, AnnealUp
 from tempering.estimators import Annealed, ais, rts
 from tempering.estimators.rts import log_occupancy
+from tempering.guided import GuidedRecord
 from tempering.kernels import AbstractKernel, AbstractMove, Position, SimulatedTempering
 from tempering.ladder import AbstractPath, Ladder
+from tempering.run import run
 from tempering.stats import JUST_RTS, MAX_BLOCK_STEPS, Keep, Recording, TemperingRecord
 
 _BASE_DRAWS = 2**31 - 1  # folded into the key for draws of the base, out of the way of stage numbers
@@ -29,7 +31,7 @@ _BASE_DRAWS = 2**31 - 1  # folded into the key for draws of the base, out of the
 class Stage:
     """A frozen ladder and kernel, how far the chains have come under them, and what they gave."""
 
-    name: str  # "anneal", "settle", "iterate" or "sample"
+    name: str  # "anneal", "settle", "iterate", "adjust" or "sample"
     number: int  # stages before this one; part of the random key
     ladder: Ladder
     kernel: AbstractKernel
@@ -51,6 +53,8 @@ class Stage:
         """What a chain keeps of a block in this stage."""
         if self.name == "anneal":
             return AnnealRecord.empty(self.ladder)
+        if self.name == "adjust":
+            return GuidedRecord.empty(self.ladder)
         is_blind = self.name == "iterate"  # Ẑ may be wrong by hundreds of nats
         return TemperingRecord.empty(self.ladder, any_range=is_blind, keep=keep if self.is_last else JUST_RTS)
 
@@ -63,6 +67,20 @@ class Stage:
     def num_chains(self) -> int:
         """Independent chains."""
         return jax.tree.leaves(self.states)[0].shape[0]
+
+    def walk(self, key: Key, keep: Keep = JUST_RTS, chunk_steps: int = 1) -> Iterator["Stage"]:
+        """The rest of this stage: itself further on, after at least every `chunk_steps` steps and at its end."""
+        blocks = run(
+            jax.random.fold_in(key, self.number), self.ladder, self.kernel, self.empty_record(keep), self.states,
+            num_steps=self.num_steps, first_step=self.done, block_steps=self.block_steps,
+        )  # fmt: skip
+        stage, since = self, 0
+        for block in blocks:
+            since += block.num_steps - stage.done
+            stage = stage.after_block(block.num_steps, block.states, block.record.on_host())
+            if since >= chunk_steps or block.num_steps == stage.num_steps:
+                since = 0
+                yield stage
 
     def next(self, name: str, ladder: Ladder, kernel: AbstractKernel, states: Any, num_steps: int) -> "Stage":
         """The stage after this one."""
@@ -100,10 +118,20 @@ class AnnealedStart(AbstractWarmup):
     anneal_steps: int = 150
     settle_steps: tuple[int, ...] = (100, 250)
 
+    @property
+    def num_steps(self) -> int:
+        """Steps per chain before the draws that count."""
+        return self.anneal_steps + sum(self.settle_steps)
+
+    def scaled(self, factor: float) -> "AnnealedStart":
+        """Shorter or longer in all its parts, a step each at least."""
+        anneal, *settle = (max(1, round(factor * steps)) for steps in (self.anneal_steps, *self.settle_steps))
+        return AnnealedStart(anneal, tuple(settle))
+
     def first(self, key: Key, ladder: Ladder, move: AbstractMove, num_chains: int) -> Stage:
         """Anneal along the same path, seen at as many inverse temperatures as there are steps."""
-        betas = _interpolated(np.asarray(ladder.path.betas, np.float64), self.anneal_steps + 1)
-        fine = Ladder.create(ladder.path.at(betas))
+        fine = annealing_ladder(ladder, self.anneal_steps)
+        betas = np.asarray(fine.path.betas)
         rungs = _spread_over_rungs(ladder, num_chains)
         kept_at = np.abs(betas - np.asarray(ladder.path.betas)[rungs][:, None]).argmin(axis=1)
         starts = _starts(key, fine.path, AnnealState.start, kept_at)
@@ -175,9 +203,11 @@ def _with_estimate(stage: Stage) -> Ladder:
     return stage.ladder.with_log_z(rts(stage.recording.stats).values)
 
 
-def _interpolated(betas: HostPerRung, num: int) -> Float[np.ndarray, " step"]:
-    """`num` inverse temperatures spaced as `betas` are."""
-    return np.interp(np.linspace(0, len(betas) - 1, num), np.arange(len(betas)), betas)
+def annealing_ladder(ladder: Ladder, num_steps: int) -> Ladder:
+    """The same path seen at as many inverse temperatures as a pass of `num_steps` needs, spaced as the ladder's are."""
+    betas = np.asarray(ladder.path.betas, np.float64)
+    fine = np.interp(np.linspace(0, len(betas) - 1, num_steps + 1), np.arange(len(betas)), betas)
+    return Ladder.create(ladder.path.at(fine))
 
 
 def _spread_over_rungs(ladder: Ladder, num_chains: int) -> Int[np.ndarray, " chain"]:

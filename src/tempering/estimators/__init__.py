@@ -1,15 +1,34 @@
 """Pure functions from statistics to log Z with an error bar."""
 
+from tempering.estimators.adjusted import Adjusted as Adjusted
+from tempering.estimators.adjusted import sams as sams
+from tempering.estimators.adjusted import wang_landau as wang_landau
 from tempering.estimators.ais import Annealed as Annealed
 from tempering.estimators.ais import ais as ais
+from tempering.estimators.bar import bar as bar
+from tempering.estimators.bar import bar_chain as bar_chain
 from tempering.estimators.expectation import Expectation as Expectation
 from tempering.estimators.expectation import expectation as expectation
 from tempering.estimators.likelihood import log_likelihood as log_likelihood
 from tempering.estimators.likelihood import maximum_likelihood as maximum_likelihood
 from tempering.estimators.logz import LogZ as LogZ
+from tempering.estimators.mbar import MBARSolution as MBARSolution
+from tempering.estimators.mbar import asymptotic_covariance as asymptotic_covariance
+from tempering.estimators.mbar import mbar as mbar
+from tempering.estimators.mbar import solve_mbar as solve_mbar
+from tempering.estimators.mixed import mixed as mixed
+from tempering.estimators.pareto import effective_sample_size as effective_sample_size
+from tempering.estimators.pareto import pareto_k as pareto_k
+from tempering.estimators.reverse import RowLikelihood as RowLikelihood
+from tempering.estimators.reverse import Sandwich as Sandwich
+from tempering.estimators.reverse import raise_bound as raise_bound
+from tempering.estimators.reverse import raise_log_likelihood as raise_log_likelihood
+from tempering.estimators.reverse import reverse_ais as reverse_ais
 from tempering.estimators.rts import bias_corrected_rts as bias_corrected_rts
 from tempering.estimators.rts import continuous_rts as continuous_rts
 from tempering.estimators.rts import rts as rts
 from tempering.estimators.rts import ts as ts
 from tempering.estimators.stationary import rsd as rsd
 from tempering.estimators.stationary import sd as sd
+from tempering.estimators.stepping import stepping_stone as stepping_stone
+from tempering.estimators.ti import ti as ti

@@ -1,0 +1,38 @@
+"""The command line: arguments in, calls of the library out, and how it looks on a terminal."""
+
+import io
+import sys
+from typing import Any
+
+import typer
+
+from tempering._errors import InputError
+from tempering.cli.common import EXIT_INTERRUPTED, refuse
+from tempering.cli.compare import compare_command
+from tempering.cli.estimate import estimate_command
+
+_UsageError: Any = typer.BadParameter.__base__  # what typer raises on wrong arguments; it has no public name
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+app.command("estimate")(estimate_command)
+app.command("compare")(compare_command)
+
+
+@app.callback()
+def _about() -> None:
+    """Log partition functions by tempered sampling, with error bars and a verdict."""
+
+
+def main() -> None:
+    """The entry point: a user's mistake is one line and status 2, never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # an ASCII terminal must not stop a run at its last line
+            stream.reconfigure(errors="replace")
+    try:
+        sys.exit(app(sys.argv[1:] or ["--help"], standalone_mode=False))
+    except InputError as error:
+        refuse(str(error))
+    except _UsageError as error:
+        refuse(error.format_message())
+    except KeyboardInterrupt:
+        sys.exit(EXIT_INTERRUPTED)

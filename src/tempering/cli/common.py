@@ -1,0 +1,88 @@
+"""What the commands share: their flags, their exit statuses, and how they speak."""
+
+import os
+import sys
+from typing import Annotated, Any, NoReturn
+
+import jax
+import numpy as np
+import typer
+from rich.console import Console
+
+from tempering._errors import InputError
+from tempering.frontends.load import load, load_data, load_example
+from tempering.models import RBM
+
+EXIT_GOOD, EXIT_USER_ERROR, EXIT_NOT_GOOD, EXIT_INTERRUPTED = 0, 2, 3, 130
+STAGES = {
+    "anneal": "annealing",
+    "settle": "settling",
+    "iterate": "initial iterations",
+    "adjust": "adjusting",
+    "sample": "sampling",
+}
+
+ModelFile = Annotated[str | None, typer.Argument(help="FILE.npz, FILE.npz:NAME or FILE.mat; none: a small example.")]
+BaseFlag = Annotated[str | None, typer.Option(help="Where tempering starts: FILE of data, uniform, or bias.")]
+BinarizeFlag = Annotated[str | None, typer.Option(help="For grey values: threshold or random.")]
+ChainsFlag = Annotated[int, typer.Option(help="Independent chains.")]
+SweepsFlag = Annotated[int, typer.Option(help="Sweeps per chain after the warm-up.")]
+RungsFlag = Annotated[int, typer.Option(help="Inverse temperatures.")]
+LadderFlag = Annotated[str, typer.Option(help="uniform, geometric, geometric:SMALLEST, or b0,b1,...,1.")]
+PriorFlag = Annotated[str, typer.Option(help="Weights of the rungs: uniform or exp:RATE.")]
+WarmupFlag = Annotated[str, typer.Option(help="annealed, iterations (the paper's), sams or wang_landau.")]
+SeedFlag = Annotated[int, typer.Option(help="Seed of all randomness.")]
+DevicesFlag = Annotated[int | None, typer.Option(help="CPU devices to use; as many as cores by default.")]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+QuietFlag = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
+
+
+def read_inputs(
+    model: str | None, base: str | None, data: str | None, binarize: str | None, seed: int
+) -> tuple[RBM, Any, np.ndarray | None]:
+    """The model, what tempering starts from, and the rows of data, from what was typed."""
+    rbm, own_base = (load(model), None) if model is not None else load_example()
+
+    def read(file: str) -> np.ndarray:
+        return load_data(file, num_visible=rbm.num_visible, binarize=binarize, seed=seed)
+
+    rows = None if data is None else read(data)
+    if base is None:
+        return rbm, own_base if rows is None else rows, rows
+    return rbm, base if base in ("uniform", "bias") else read(base), rows
+
+
+def use_cores(devices: int | None) -> None:
+    """One CPU device a core: groups of chains then run side by side. Only an application may decide this."""
+    if devices is not None and devices < 1:
+        raise InputError(f"--devices must be 1 or more, got {devices}.")
+    if devices is None and "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", ""):
+        return  # the user has decided it already
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    jax.config.update("jax_num_cpu_devices", devices or cores)
+
+
+def read_betas(ladder: str) -> Any:
+    """A word stays a word; numbers with commas between them become a list."""
+    if "," not in ladder:
+        return ladder
+    try:
+        return [float(part) for part in ladder.split(",")]
+    except ValueError:
+        raise InputError(f"--ladder must be a word or numbers with commas between them, got {ladder!r}.") from None
+
+
+def table_console() -> Console:
+    """Where tables go; lines are not cut where there is no terminal to be as wide as."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 1000)
+
+
+def refuse(message: str) -> NoReturn:
+    """One line on standard error, and the status of a user's mistake."""
+    say(f"Error: {' '.join(message.split())}")
+    sys.exit(EXIT_USER_ERROR)
+
+
+def say(line: str) -> None:
+    """A line on standard error, where results do not go."""
+    print(line, file=sys.stderr)

@@ -1,0 +1,108 @@
+"""Kept draws as one long sample: flat, finite, cut into chunks to work on and into units to take errors from."""
+
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from tempering._errors import InputError
+from tempering._types import HostPerRung
+from tempering.stats import Draws
+from tempering.uncertainty import MIN_UNITS
+from tempering.verdicts import Finding, left_out
+
+_CHUNK_NUMBERS = 2**18  # of a chunk's draws × rungs: 2 MB, so that it stays in the cache between exp and product
+_MAX_UNITS = 1024  # more chains are put together in groups; an error from so many is known to 2 %
+
+
+@dataclasses.dataclass(frozen=True)
+class Pool:
+    """The finite draws of all chains, one after the other."""
+
+    features: Float[np.ndarray, "draw feature"]
+    matrix: Float[np.ndarray, "rung feature"]
+    rungs: Int[np.ndarray, " draw"]
+    weights: Float[np.ndarray, " draw"]
+    units: Int[np.ndarray, " draw"]  # rising: chains, stretches of few chains, or groups of many
+    num_units: int
+    num_left_out: int  # draws that were not finite
+    is_independent: bool  # every chain has one draw
+
+    @classmethod
+    def of(cls, draws: Draws) -> "Pool":
+        """All draws but those whose features are not finite."""
+        num_chains, num_draws, num_features = draws.features.shape
+        if draws.rungs.size == 0:
+            raise InputError(f"`draws` must hold at least one draw; got {num_chains} chains of {num_draws} draws.")
+        units = _units(num_chains, num_draws)
+        features = draws.features.reshape(-1, num_features)
+        parts = (features, draws.rungs.reshape(-1), _checked_weights(draws).reshape(-1), units.reshape(-1))
+        is_finite = np.isfinite(features).all(axis=1)
+        if not is_finite.all():
+            parts = tuple(part[is_finite] for part in parts)
+        num_left_out = int(np.sum(~is_finite))
+        features, rungs, weights, flat_units = parts
+        return cls(
+            features, draws.matrix, rungs, weights, flat_units, int(units[-1, -1]) + 1, num_left_out, num_draws == 1
+        )
+
+    @property
+    def total(self) -> float:
+        """N: how many draws count."""
+        return float(self.weights.sum())
+
+    @property
+    def counts(self) -> HostPerRung:
+        """n_k: how many of them stand at each rung."""
+        return np.bincount(self.rungs, self.weights, minlength=len(self.matrix)).astype(np.float64)
+
+    def at(self, rungs: Int[np.ndarray, " part"]) -> "Pool":
+        """The draws at these rungs, which are in rising order, and log f there alone; units stay those of the whole."""
+        where = np.isin(self.rungs, rungs)
+        new_rung = np.searchsorted(rungs, self.rungs[where])
+        kept = {name: getattr(self, name)[where] for name in ("features", "weights", "units")}
+        return dataclasses.replace(self, matrix=self.matrix[rungs], rungs=new_rung, **kept)
+
+    def chunks(self) -> Iterator[tuple[slice, Float[np.ndarray, "draw rung"]]]:
+        """Stretches of the draws with their log f_k(x_i) in float64; the array is the caller's to overwrite."""
+        step = max(_CHUNK_NUMBERS // len(self.matrix), 1)
+        for start in range(0, len(self.rungs), step):
+            part = slice(start, start + step)
+            yield part, self.features[part].astype(np.float64) @ self.matrix.T
+
+    def summed_by_unit(self, values: Float[np.ndarray, "draw rung"]) -> Float[np.ndarray, "unit rung"]:
+        """Weighted sums over each unit of one row per draw."""
+        sums = np.zeros((self.num_units, values.shape[1]))
+        add_by_unit(sums, self.units, self.weights[:, None] * values)
+        return sums
+
+
+def add_by_unit(sums: Float[np.ndarray, "unit rung"], units: Int[np.ndarray, " draw"], rows: np.ndarray) -> None:
+    """Add each row to its unit's sum, in place. Units rise, so that each is one stretch of rows."""
+    if len(units):
+        starts = np.flatnonzero(np.diff(units, prepend=-1))
+        sums[units[starts]] += np.add.reduceat(rows, starts, axis=0)
+
+
+def nonfinite(pool: Pool) -> Finding | None:
+    """What is said where draws were left out."""
+    return left_out(pool.num_left_out, pool.num_left_out + len(pool.rungs))
+
+
+def _units(num_chains: int, num_draws: int) -> Int[np.ndarray, "chain draw"]:
+    stretches = 1 if num_chains >= MIN_UNITS else min(-(-MIN_UNITS // num_chains), num_draws)
+    total = num_chains * stretches
+    units = np.arange(num_chains)[:, None] * stretches + np.arange(num_draws) * stretches // num_draws
+    return units * min(total, _MAX_UNITS) // total
+
+
+def _checked_weights(draws: Draws) -> np.ndarray:
+    if draws.weights is None:
+        return np.ones(draws.rungs.shape)
+    weights = np.asarray(draws.weights, np.float64)
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
+        raise InputError(
+            "`draws.weights` must be finite, not negative and not all 0. Leave them out to count each once."
+        )
+    return weights

@@ -1,0 +1,129 @@
+"""Every method by name: which run it reads, what that run must keep, and on which side theory says that it errs."""
+
+import dataclasses
+import enum
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tempering.annealing import AnnealWeights
+from tempering.estimators import (
+    LogZ,
+    ais,
+    bar_chain,
+    bias_corrected_rts,
+    continuous_rts,
+    mbar,
+    mixed,
+    raise_bound,
+    reverse_ais,
+    rsd,
+    rts,
+    sams,
+    sd,
+    stepping_stone,
+    ti,
+    ts,
+    wang_landau,
+)
+from tempering.ladder import AbstractPath
+from tempering.stats import BlockedStats, Keep, Recording
+
+
+class RunKind(enum.Enum):
+    """The runs that estimates are made from; methods of one kind share one run."""
+
+    TEMPERED = "simulated tempering"
+    CONTINUOUS = "simulated tempering, β continuous"
+    WANG_LANDAU = "Wang-Landau"
+    SAMS = "self-adjusted mixture sampling"
+    ANNEALED = "annealing up"
+    DOWN_FROM_TARGET = "annealing down from draws"
+    DOWN_FROM_DATA = "annealing down from data"
+
+
+@dataclasses.dataclass(frozen=True)
+class TemperedRun:
+    """What a run of simulated tempering leaves behind."""
+
+    path: AbstractPath
+    recording: Recording
+    earlier: tuple[BlockedStats, ...] = ()  # of the warm-up's tempered stages, each under its own Ẑ
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """How one estimate is made. `answer(run, log_z_base=…)` takes what a run of its kind leaves behind."""
+
+    name: str
+    kind: RunKind
+    answer: Callable[..., LogZ]
+    kept: Callable[[Any], Any]  # the arrays that it needs of the run, to count their bytes
+    keep: Keep = Keep()  # noqa: RUF009  # a frozen value
+    errs: str = ""  # "low" or "high" in expectation, "" where theory does not say
+
+    def num_bytes(self, run: Any) -> int:
+        """What has to be kept for it until the end of the run."""
+        return sum(np.asarray(array).nbytes for array in self.kept(run))
+
+
+def _from_stats(name: str, estimator: Callable[..., LogZ], field: str, *, errs: str = "", **keep: bool) -> Method:
+    """A method that needs some sums of a tempered run."""
+    return Method(
+        name,
+        RunKind.TEMPERED,
+        lambda run, **base: estimator(run.recording.stats, **base),
+        lambda run: [getattr(run.recording.stats, field)],
+        Keep(**keep),
+        errs,
+    )
+
+
+def _from_draws(name: str, estimator: Callable[..., LogZ]) -> Method:
+    """A method that needs the draws themselves."""
+    return Method(
+        name,
+        RunKind.TEMPERED,
+        lambda run, **base: estimator(run.recording.draws.on(run.path), **base),
+        lambda run: [run.recording.draws.features, run.recording.draws.rungs],
+        Keep(draws=True),
+    )
+
+
+def _increments(weights: AnnealWeights) -> list[np.ndarray]:
+    return [weights.log_increments]
+
+
+_ALL = (
+    _from_stats("rts", rts, "log_sums"),
+    _from_stats("rts_corrected", bias_corrected_rts, "log_sums"),
+    _from_stats("ts", ts, "visits"),
+    Method("sd", RunKind.TEMPERED, lambda run, **base: sd(run.recording, **base),
+           lambda run: [run.recording.transition_counts]),
+    Method("rsd", RunKind.TEMPERED, lambda run, **base: rsd(run.recording, **base),
+           lambda run: [run.recording.transition_sums], Keep(transitions=True)),
+    Method("mixed", RunKind.TEMPERED, lambda run, **base: mixed([*run.earlier, run.recording.stats], **base),
+           lambda run: [stats.log_sums for stats in (*run.earlier, run.recording.stats)]),
+    Method("continuous", RunKind.CONTINUOUS, continuous_rts, lambda stats: [stats.log_sums]),
+    _from_stats("ti_riemann", partial(ti, rule="riemann"), "counted_slopes", slopes=True),
+    _from_stats("ti_trapezoid", partial(ti, rule="trapezoid"), "counted_slopes", slopes=True),
+    _from_stats("ti_simpson", partial(ti, rule="simpson"), "counted_slopes", slopes=True),
+    _from_stats("ti_corrected", partial(ti, rule="corrected"), "counted_slopes", slopes=True),
+    _from_stats("ti_rb", partial(ti, rule="trapezoid", rao_blackwell=True), "weighted_slopes", slopes=True),
+    _from_stats("stepping_up", partial(stepping_stone, direction="up"), "log_steps", errs="low", steps=True),
+    _from_stats("stepping_down", partial(stepping_stone, direction="down"), "log_steps", errs="high", steps=True),
+    _from_draws("bar", bar_chain),
+    _from_draws("mbar", mbar),
+    Method("wang_landau", RunKind.WANG_LANDAU, wang_landau, lambda adjusted: [adjusted.log_z, adjusted.posterior]),
+    Method("sams", RunKind.SAMS, sams, lambda adjusted: [adjusted.log_z, adjusted.posterior]),
+    Method("ais", RunKind.ANNEALED, lambda weights, **base: ais(weights.log_weights(), **base), _increments,
+           errs="low"),
+    Method("reverse_ais", RunKind.DOWN_FROM_TARGET,
+           lambda weights, **base: reverse_ais(weights.log_weights_down(), **base), _increments, errs="high"),
+    Method("raise", RunKind.DOWN_FROM_DATA,
+           lambda weights, **base: raise_bound(weights.log_weights_down(), **base), _increments, errs="high"),
+)  # fmt: skip
+
+METHODS = {method.name: method for method in _ALL}

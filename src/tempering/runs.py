@@ -1,0 +1,178 @@
+"""The runs behind a comparison: each kind is made once, at one cost, however many methods read it."""
+
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tempering._types import Key, State
+from tempering.adjusting import SelfAdjusting
+from tempering.annealing import AnnealDown, at_target
+from tempering.diagnostics import diagnose, unsettled
+from tempering.kernels import AbstractMove, ContinuousPosition, ContinuousTempering, Position
+from tempering.ladder import Ladder
+from tempering.methods import RunKind, TemperedRun
+from tempering.stats import Keep
+from tempering.verdicts import Finding
+from tempering.warmup import AbstractWarmup, AnnealedStart, Stage, annealing_ladder, block_steps
+
+
+@dataclasses.dataclass(frozen=True)
+class FinishedRun:
+    """What a run left behind, and what it cost."""
+
+    kept: Any  # what the methods of its kind take
+    num_sweeps: int  # per chain, warm-up included
+    seconds: float
+    findings: tuple[Finding, ...] = ()  # about the run itself
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What is to be run, and for how long."""
+
+    ladder: Ladder
+    move: AbstractMove
+    warmup: AbstractWarmup
+    num_chains: int
+    num_sweeps: int  # per chain after the warm-up, where no budget is given
+    budget: int | None  # sweeps per chain, warm-up included; None: as many as the tempered run takes
+    keep: Keep
+    rows: State | None = None  # states made of data, one per chain, for passes down from them
+
+
+class Runs:
+    """The runs of one plan and one key, each made when it is first asked for.
+
+    Those that go on from the tempered run (its warm-up, or its draws) make that first; its cost is counted to each of
+    them as if it had been theirs alone.
+    """
+
+    def __init__(self, plan: Plan, key: Key, watch: Callable[[RunKind, str, float], None]):
+        """`watch` hears which run is under way, at which stage, and how much of the stage is done."""
+        self.plan, self.key, self.watch = plan, key, watch
+        self._finished: dict[RunKind, FinishedRun] = {}
+        self._makers: dict[RunKind, Callable[[RunKind], FinishedRun]] = {
+            RunKind.TEMPERED: self._tempered,
+            RunKind.CONTINUOUS: self._continuous,
+            RunKind.ANNEALED: self._annealed,
+            RunKind.DOWN_FROM_DATA: self._down,
+            RunKind.DOWN_FROM_TARGET: self._down,
+            RunKind.WANG_LANDAU: self._adjusted,
+            RunKind.SAMS: self._adjusted,
+        }
+
+    def of(self, kind: RunKind) -> FinishedRun:
+        """The run of that kind."""
+        if kind not in self._finished:
+            self._finished[kind] = self._makers[kind](kind)
+        return self._finished[kind]
+
+    @property
+    def budget(self) -> int:
+        """Sweeps per chain that every run may take."""
+        return self.of(RunKind.TEMPERED).num_sweeps if self.plan.budget is None else self.plan.budget
+
+    def _tempered(self, kind: RunKind) -> FinishedRun:
+        plan, started, earlier = self.plan, time.perf_counter(), []
+        stage = plan.warmup.first(self.key, plan.ladder, plan.move, plan.num_chains)
+        while not stage.is_last:
+            stage = self._walked(kind, stage)
+            if stage.name != "anneal":
+                earlier.append(stage.recording.stats)
+            done = stage.warmup_steps + stage.num_steps
+            num_sweeps = plan.num_sweeps if plan.budget is None else max(1, plan.budget - done)
+            stage = plan.warmup.after(self.key, stage, plan.ladder, plan.move, num_sweeps)
+        self._sampling = stage
+        self._sampled = stage = self._walked(kind, stage)
+        run = TemperedRun(plan.ladder.path, stage.recording, tuple(earlier))
+        return self._finish(run, stage, started)
+
+    def _continuous(self, kind: RunKind) -> FinishedRun:
+        """From the same warm-up as the tempered run, whose Ẑ and positions it takes."""
+        tempered, started = self.of(RunKind.TEMPERED), time.perf_counter()
+        before = self._sampling
+        betas = np.asarray(self.plan.ladder.path.betas)[np.asarray(before.states.rung)]
+        stage = dataclasses.replace(
+            before,
+            ladder=before.ladder.continuous(),
+            kernel=ContinuousTempering(self.plan.move),
+            states=ContinuousPosition(before.states.x, jnp.asarray(betas)),
+        )
+        stage = self._walked(kind, stage)
+        finished = self._finish(stage.recording.stats, stage, started)
+        shared = tempered.seconds * before.warmup_steps / tempered.num_sweeps
+        return dataclasses.replace(finished, seconds=finished.seconds + shared)
+
+    def _annealed(self, kind: RunKind) -> FinishedRun:
+        plan, started = self.plan, time.perf_counter()
+        warmup = AnnealedStart(anneal_steps=self.budget)
+        stage = warmup.first(self._key(kind), plan.ladder, plan.move, plan.num_chains)
+        stage = self._walked(kind, stage)
+        return FinishedRun(stage.recording, stage.num_steps, time.perf_counter() - started)
+
+    def _down(self, kind: RunKind) -> FinishedRun:
+        """Passes from the target to the base, from rows of data or from what the tempered run says the target is."""
+        plan = self.plan
+        starts = plan.rows if kind is RunKind.DOWN_FROM_DATA else self._target_draws()
+        ladder = annealing_ladder(plan.ladder, self.budget)
+        started = time.perf_counter()
+        stage = Stage(
+            "anneal", 0, ladder, AnnealDown(plan.move), at_target(ladder.path, starts),
+            self.budget, block_steps("anneal", self.budget),
+        )  # fmt: skip
+        stage = self._walked(kind, stage)
+        return FinishedRun(stage.recording, stage.num_steps, time.perf_counter() - started)
+
+    def _target_draws(self) -> State:
+        """States of the tempered run's chains, picked in proportion to q(K−1 | x), by systematic resampling."""
+        self.of(RunKind.TEMPERED)
+        positions: Position = self._sampled.states
+        weights = np.asarray(_target_weights(self._sampled.ladder, positions.x), np.float64)
+        below = np.cumsum(weights) / weights.sum()
+        offset = float(jax.random.uniform(self._key(RunKind.DOWN_FROM_TARGET)))
+        picked = np.searchsorted(below, (np.arange(len(below)) + offset) / len(below))
+        return jax.tree.map(lambda leaf: np.asarray(leaf)[np.minimum(picked, len(below) - 1)], positions.x)
+
+    def _adjusted(self, kind: RunKind) -> FinishedRun:
+        plan, started, key = self.plan, time.perf_counter(), self._key(kind)
+        rule = "sams" if kind is RunKind.SAMS else "wang_landau"
+        steps = min(SelfAdjusting.update_steps, self.budget)
+        how = SelfAdjusting(rule, num_steps=self.budget, update_steps=steps)
+        stage = self._walked(kind, how.first(key, plan.ladder, plan.move, plan.num_chains))
+        while stage.number + 1 < how.num_updates:
+            stage = self._walked(kind, how.after(key, stage, plan.ladder, plan.move, 0))
+        return FinishedRun(how.outcome(stage), how.num_updates * steps, time.perf_counter() - started)
+
+    def _key(self, kind: RunKind) -> Key:
+        """The tempered run's is the seed's own, so that it is the run that `estimate` would make."""
+        return self.key if kind is RunKind.TEMPERED else jax.random.fold_in(self.key, _NUMBERS[kind])
+
+    def _walked(self, kind: RunKind, stage: Stage) -> Stage:
+        """The stage at its end."""
+        for reached in stage.walk(self._key(kind), self.plan.keep):
+            stage = reached
+            self.watch(kind, stage.name, stage.done / stage.num_steps)
+        return stage
+
+    def _finish(self, kept: Any, stage: Stage, started: float) -> FinishedRun:
+        """A run of simulated tempering, with its diagnosis."""
+        diagnosis = diagnose(stage.recording, stage.annealed, log_z_base=self.plan.ladder.path.log_z_base())
+        findings = diagnosis.findings if stage.is_settled else (*diagnosis.findings, unsettled())
+        num_sweeps = stage.warmup_steps + stage.num_steps
+        return FinishedRun(kept, num_sweeps, time.perf_counter() - started, findings)
+
+
+# Part of the random key, far from the numbers of stages.
+_NUMBERS = {kind: 2**20 + i for i, kind in enumerate(RunKind)}
+
+
+@eqx.filter_jit
+def _target_weights(ladder: Ladder, x: State) -> jax.Array:
+    """q(K−1 | x) of each chain."""
+    return jax.vmap(lambda state: ladder.rung_posterior(ladder.path.log_densities(state))[-1])(x)
