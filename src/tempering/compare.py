@@ -48,8 +48,8 @@ def compare(
     ```
 
     `budget` counts all sweeps of a chain, warm-up included; without it tempering takes its warm-up and `num_sweeps`,
-    and the others as many as that. `data` (or `base`, where it is rows of data) gives the starts of RAISE, which is left
-    out of "all" where there are none. With `repeats` other seeds follow, and with a `truth`, given or enumerated, their
+    and the others as many as that. `data` (or `base`, where it is rows of data) gives the starts of RAISE, which "all"
+    leaves out where there are none. With `repeats` other seeds follow, and with a `truth`, given or enumerated, their
     errors are counted. `watch` hears the repeat, the run under way, its stage, and how much of that is done.
     """
     asked = Settings(**settings)

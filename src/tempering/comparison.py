@@ -158,7 +158,8 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """As JSON values: the first seed's answers, with a `summary` each where there are repeats."""
         methods = [entry.to_dict() for entry in self.entries]
-        if len(self.repeats) > 1:
+        num_repeats = len(self.repeats)
+        if num_repeats > 1:
             for method in methods:
                 method["summary"] = self.summary(method["method"])
         answer = {
@@ -169,10 +170,10 @@ class Comparison:
             "verdict": self.verdict.label,
             "truth": self.truth,
             "num_chains": self.num_chains,
-            "repeats": len(self.repeats),
+            "repeats": num_repeats,
             "seed": self.repeats[0].seed,
         }
-        if len(self.repeats) > 1:
+        if num_repeats > 1:
             values = [[entry.answer.log_z for entry in each] for each in self.by_method()]
             answer["log_z"] = dict(zip((entry.method.name for entry in self.entries), values, strict=True))
         return jsonable(answer)
