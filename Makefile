@@ -20,6 +20,9 @@ study: .venv/dev
 	$(BIN)/pytest -m slow
 	$(BIN)/python experiments/small_rbms.py
 	$(BIN)/python experiments/figure3.py
+	$(BIN)/python experiments/side_by_side.py
+	$(BIN)/python experiments/matched_cost.py
+	$(BIN)/python benchmarks/mbar.py
 	$(BIN)/python benchmarks/gibbs.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/same_bits.py

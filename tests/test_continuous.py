@@ -27,7 +27,8 @@ def _geometric_path(knots=KNOTS):
     weights, vbias, hbias = (jnp.asarray(a, jnp.float32) for a in rbm.on_host())
 
     def log_f(v):
-        return v @ vbias + jnp.sum(jax.nn.softplus(v @ weights + hbias))
+        with jax.default_matmul_precision("highest"):  # a GPU would round the weights to ten bits
+            return v @ vbias + jnp.sum(jax.nn.softplus(v @ weights + hbias))
 
     return tp.GeometricPath.create(log_f, tp.Bernoulli(jnp.asarray(rbm.base_logits(exact.BASE_FREQUENCIES))), knots)
 
