@@ -20,6 +20,7 @@ study: .venv/dev
 	$(BIN)/pytest -m slow
 	$(BIN)/python experiments/small_rbms.py
 	$(BIN)/python experiments/figure3.py
+	$(BIN)/python experiments/prior.py
 	$(BIN)/python experiments/side_by_side.py
 	$(BIN)/python experiments/matched_cost.py
 	$(BIN)/python benchmarks/mbar.py

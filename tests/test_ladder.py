@@ -80,6 +80,22 @@ def test_a_ratio_of_two_unnormalised_densities():
     assert answer.log_z == pytest.approx(np.logaddexp.reduce(log_b) - np.logaddexp.reduce(log_a), abs=1e-10)
 
 
+@pytest.mark.parametrize("num_rungs", [2, 3, 10, 11, 20, 50, 100, 1000])
+def test_the_ends_hold_their_share_of_the_prior(num_rungs):
+    """A tenth each on the outer twentieths, or what they have anyway. Kills: one end only, uneven within an end."""
+    prior = np.exp(tp.ends_log_prior(num_rungs))
+    outer = max(1, num_rungs // 20)
+    assert prior.sum() == pytest.approx(1)
+    np.testing.assert_allclose(prior, prior[::-1])
+    assert prior[:outer].sum() == pytest.approx(max(0.1, outer / num_rungs))
+    assert np.ptp(prior[:outer]) == pytest.approx(0)
+    if num_rungs > 2:
+        assert np.ptp(prior[outer:-outer]) == pytest.approx(0)
+    for wrong in (0.0, 0.5, -0.1, np.nan):
+        with pytest.raises(tp.InputError, match="share"):
+            tp.ends_log_prior(num_rungs, wrong)
+
+
 def test_ladders_and_priors():
     np.testing.assert_allclose(tp.uniform_betas(5), [0, 0.25, 0.5, 0.75, 1])
     betas = tp.geometric_betas(4, 0.01)

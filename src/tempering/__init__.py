@@ -47,6 +47,7 @@ from tempering.kernels import SimulatedTempering as SimulatedTempering
 from tempering.ladder import AbstractPath as AbstractPath
 from tempering.ladder import Draw as Draw
 from tempering.ladder import Ladder as Ladder
+from tempering.ladder import ends_log_prior as ends_log_prior
 from tempering.ladder import exponential_log_prior as exponential_log_prior
 from tempering.ladder import geometric_betas as geometric_betas
 from tempering.ladder import uniform_betas as uniform_betas

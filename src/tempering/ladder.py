@@ -208,8 +208,24 @@ def checked_betas(betas: ArrayLike) -> HostPerRung:
 
 
 def uniform_log_prior(num_rungs: int) -> HostPerRung:
-    """r_k = 1/K, which the paper found hard to beat."""
+    """r_k = 1/K, the paper's choice."""
     return np.full(num_rungs, -np.log(num_rungs))
+
+
+def ends_log_prior(num_rungs: int, share: float = 0.1) -> HostPerRung:
+    """A `share` of r on the first twentieth of the rungs and another on the last, even within and between them.
+
+    log Z is a ratio of how often chains are at the two ends, so that draws there say most. Larger shares have less
+    noise still, but chains then forget their start more slowly.
+    """
+    if not 0 < share < 0.5:
+        raise InputError(f"ends_log_prior(share=...) must lie between 0 and 0.5, got {share}.")
+    num_outer = max(1, num_rungs // 20)
+    num_inner = num_rungs - 2 * num_outer
+    if num_inner <= 0 or share * num_rungs <= num_outer:  # a short ladder's ends have as much already
+        return uniform_log_prior(num_rungs)
+    outer, inner = np.full(num_outer, share / num_outer), np.full(num_inner, (1 - 2 * share) / num_inner)
+    return np.log(np.concatenate([outer, inner, outer]))
 
 
 def exponential_log_prior(betas: HostPerRung, rate: float) -> HostPerRung:

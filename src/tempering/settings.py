@@ -11,6 +11,7 @@ from tempering._errors import InputError
 from tempering.adjusting import SelfAdjusting
 from tempering.ladder import (
     checked_betas,
+    ends_log_prior,
     exponential_log_prior,
     geometric_betas,
     uniform_betas,
@@ -37,7 +38,7 @@ class Settings:
     num_sweeps: int = 1000  # per chain, after the warm-up
     num_rungs: int = 100
     betas: Any = "uniform"  # "uniform", "geometric", "geometric:SMALLEST" or numbers from 0 to 1
-    prior: Any = "uniform"  # "uniform", "exp:RATE" for r_k ∝ exp(RATE·β_k), or log r_k
+    prior: Any = "ends"  # "ends", "ends:SHARE", "uniform", "exp:RATE" for r_k ∝ exp(RATE·β_k), or log r_k
     warmup: str | AbstractWarmup = "annealed"  # or "iterations", or an object of `tempering.warmup`
     method: str = "rts"  # or "ts", "sd", "rsd"
     seed: int = 0
@@ -71,12 +72,16 @@ class Settings:
         """log r_k."""
         if not isinstance(self.prior, str):
             return np.asarray(self.prior, np.float64)
-        kind, _, rate = self.prior.partition(":")
-        if kind == "uniform" and not rate:
+        kind, _, number = self.prior.partition(":")
+        if kind == "uniform" and not number:
             return uniform_log_prior(len(betas))
-        if kind == "exp" and rate:
-            return exponential_log_prior(betas, _number(rate, "prior"))
-        raise InputError(f'`prior` must be "uniform", "exp:RATE" such as exp:2, or log r_k; got "{self.prior}".')
+        if kind == "ends":
+            return ends_log_prior(len(betas), *([_number(number, "prior")] if number else []))
+        if kind == "exp" and number:
+            return exponential_log_prior(betas, _number(number, "prior"))
+        raise InputError(
+            f'`prior` must be "ends", "ends:0.1", "uniform", "exp:RATE" such as exp:2, or log r_k; got "{self.prior}".'
+        )
 
     def make_warmup(self) -> AbstractWarmup:
         """The warm-up itself."""

@@ -28,7 +28,7 @@ def compare_command(
     sweeps: common.SweepsFlag = 1000,
     rungs: common.RungsFlag = 100,
     ladder: common.LadderFlag = "uniform",
-    prior: common.PriorFlag = "uniform",
+    prior: common.PriorFlag = "ends",
     warmup: common.WarmupFlag = "annealed",
     repeats: Annotated[int, typer.Option(help="How many seeds, from --seed on.")] = 1,
     truth: Annotated[float | None, typer.Option(help="The true log Z; enumerated where that is quick.")] = None,

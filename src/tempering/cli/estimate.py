@@ -27,7 +27,7 @@ def estimate_command(
     sweeps: common.SweepsFlag = 1000,
     rungs: common.RungsFlag = 100,
     ladder: common.LadderFlag = "uniform",
-    prior: common.PriorFlag = "uniform",
+    prior: common.PriorFlag = "ends",
     warmup: common.WarmupFlag = "annealed",
     method: Annotated[
         str, typer.Option(help="rts, or what else a tempered run gives: ts, rsd, mbar, ti_rb ...")
