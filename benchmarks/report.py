@@ -37,21 +37,21 @@ def page() -> str:
         accuracy(
             "The weights of the rungs",
             "prior",
-            "The same RBM, 1000 sweeps, under the paper's uniform r_k, the default `ends:0.1`, and heavier ends: less noise "
-            "(the claimed error), but a longer memory of the start (the bias).",
+            "The same RBM, 1000 sweeps, under the paper's uniform r_k, the default `ends:0.1`, and heavier ends: less "
+            "noise (the claimed error), but a longer memory of the start (the bias).",
         ),
         compared(
             "Every method side by side",
             "side_by_side",
-            "The MNIST RBM with 20 hidden units, 100 chains, as many sweeps for each method, warm-up included; log Z by "
-            "enumeration. Methods that read a tempered run read the same one, so their errors go together. Ten repeats "
+            "The MNIST RBM with 20 hidden units, 100 chains, as many sweeps for each method, warm-up included; log Z "
+            "by enumeration. Methods that read a tempered run read the same one, so their errors go together. Ten repeats "
             "tell RMSEs apart that differ by a quarter or more.",
         ),
         compared(
             "RTS and AIS at matched cost",
             "matched_cost",
-            "Salakhutdinov's 784×500 RBM, 100 chains, log Z = 451.25. Sweeps of RTS and of mixed Ẑ include 500 of warm-up; AIS "
-            "anneals in as many steps.",
+            "Salakhutdinov's 784×500 RBM, 100 chains, log Z = 451.25. Sweeps of RTS and of mixed Ẑ include 500 of "
+            "warm-up; AIS anneals in as many steps.",
         ),
         mbar(),
         cost(),
@@ -90,9 +90,9 @@ def compared(title: str, name: str, text: str) -> str:
     content = load(name)
     rows = [
         [
-            method, number(row["rmse"]), f"{row['rmse_to_rts']:.2f}", f"{row['bias']:+.3f} ± {row['bias_std_error']:.3f}",
-            number(row["mean_std_error"]), f"{row['coverage']:.2f}", f"{row['good']} of {row['runs']}", str(row["sweeps"]),
-            f"{row['seconds']:.1f}",
+            method, number(row["rmse"]), f"{row['rmse_to_rts']:.2f}",
+            f"{row['bias']:+.3f} ± {row['bias_std_error']:.3f}", number(row["mean_std_error"]),
+            f"{row['coverage']:.2f}", f"{row['good']} of {row['runs']}", str(row["sweeps"]), f"{row['seconds']:.1f}",
         ]
         for method, row in content["summaries"].items()
     ]  # fmt: skip

@@ -132,7 +132,8 @@ def test_a_stopped_run_says_how_far_it_came(tmp_path):
 
 @pytest.mark.parametrize("wrong", [
     {"num_chains": 0}, {"num_sweeps": 0}, {"num_rungs": 1}, {"chunk_sweeps": 0},
-    {"method": "magic"}, {"warmup": "none"}, {"prior": "exp:"}, {"prior": "exp:x"}, {"prior": "exp:nan"}, {"prior": "ends:0.5"}, {"prior": "ends:x"},
+    {"method": "magic"}, {"warmup": "none"}, {"prior": "exp:"}, {"prior": "exp:x"}, {"prior": "exp:nan"},
+    {"prior": "ends:0.5"}, {"prior": "ends:x"},
     {"betas": "linear"}, {"betas": [0, 1, 0.5]}, {"betas": "geometric:2"}, {"seed": -1}, {"seed": 2**32},
 ], ids=str)  # fmt: skip
 def test_wrong_settings_are_refused_in_one_line(wrong):
