@@ -44,8 +44,8 @@ def page() -> str:
             "Every method side by side",
             "side_by_side",
             "The MNIST RBM with 20 hidden units, 100 chains, as many sweeps for each method, warm-up included; log Z "
-            "by enumeration. Methods that read a tempered run read the same one, so their errors go together. Ten repeats "
-            "tell RMSEs apart that differ by a quarter or more.",
+            "by enumeration. Methods that read a tempered run read the same one, so their errors go together. Ten "
+            "repeats tell RMSEs apart that differ by a quarter or more.",
         ),
         compared(
             "RTS and AIS at matched cost",

@@ -83,3 +83,23 @@ def test_one_chain_has_no_error():
     answer = expectation(HostTargetSums(np.ones(1), np.full((1, 2), 3.0)))
     np.testing.assert_array_equal(answer.value, 3.0)
     assert np.all(np.isinf(answer.std_error))
+
+
+def test_the_one_call_door_gives_expectations():
+    """The mean of each bit under the small RBM, within 6 of its own errors; resumed runs carry them on."""
+    result = tp.estimate(
+        exact.small_rbm(), exact.BASE_FREQUENCIES, num_chains=60, num_sweeps=300, num_rungs=5, expect=_visible
+    )
+    answer = result.expectation
+    assert np.all(np.abs(answer.value - _exact_mean()) < 6 * answer.std_error)
+    assert np.all(answer.std_error < 0.03)
+    assert tp.estimate(exact.small_rbm(), num_chains=4, num_sweeps=8, num_rungs=3).expectation is None
+
+
+def test_expectations_survive_a_checkpoint(tmp_path):
+    settings = {"num_chains": 20, "num_rungs": 5, "expect": _visible}
+    short = tp.estimate(exact.small_rbm(), "bias", num_sweeps=64, out=tmp_path, **settings)
+    longer = tp.estimate(exact.small_rbm(), "bias", num_sweeps=128, out=tmp_path, resume=True, **settings)
+    at_once = tp.estimate(exact.small_rbm(), "bias", num_sweeps=128, **settings)
+    assert longer.recording.target.weight.sum() > short.recording.target.weight.sum()
+    np.testing.assert_allclose(longer.expectation.value, at_once.expectation.value, rtol=1e-6)

@@ -111,6 +111,7 @@ def _rows_of(base: Any) -> np.ndarray | None:
 
 
 def _both(one: Keep, other: Keep) -> Keep:
+    """What either needs."""
     return Keep(**{f.name: getattr(one, f.name) or getattr(other, f.name) for f in dataclasses.fields(Keep)})
 
 

@@ -132,7 +132,7 @@ class Comparison:
         if not self.agree:
             return Verdict.DISAGREES
         worst = [gravest(itertools.chain.from_iterable(e.findings for e in each)) for each in self.by_method()]
-        return Verdict.GOOD if Verdict.GOOD in worst else min(worst, key=list(Verdict).index)
+        return min(worst, key=list(Verdict).index)
 
     def summary(self, method: str) -> dict[str, Any]:
         """A method over all seeds: mean, claimed error, share of good verdicts; with a truth, bias, RMSE, coverage."""

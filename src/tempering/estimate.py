@@ -14,7 +14,7 @@ import numpy as np
 from tempering._errors import InputError
 from tempering.checkpoint import RunDirectory, StageTemplate
 from tempering.diagnostics import diagnose, unsettled
-from tempering.estimators import LogZ
+from tempering.estimators import LogZ, expectation
 from tempering.kernels import AbstractMove, BlockGibbs, SimulatedTempering
 from tempering.ladder import (
     Ladder,
@@ -44,6 +44,7 @@ def estimate(
     base: Any = None,
     *,
     data: np.ndarray | None = None,
+    expect: Callable[[Any], Any] | None = None,
     out: str | os.PathLike | None = None,
     resume: bool = False,
     watch: Callable[[Progress], bool | None] | None = None,
@@ -56,15 +57,16 @@ def estimate(
     ```
 
     `base` is what tempering starts from: 0/1 data or frequencies (best), "bias" or "uniform"; by default `data` if
-    given, else "bias". With `data` the mean log-likelihood of its rows comes along. With `out` the run is written to
-    that directory as it goes, and `resume` goes on from there to the same bits, or, with a larger `num_sweeps`, beyond
-    where it ended. `watch` is called after every chunk; if it returns True the run stops there.
+    given, else "bias". With `data` the mean log-likelihood of its rows comes along, with `expect` the mean of that
+    function of a state under the model, such as `lambda x: x.v` for the pixels of an RBM. With `out` the run is written
+    to that directory as it goes, and `resume` goes on from there to the same bits, or, with a larger `num_sweeps`,
+    beyond where it ended. `watch` is called after every chunk; if it returns True the run stops there.
     The remaining arguments are the fields of `Settings`.
     """
     asked = Settings(**settings)
     if base is None:
         base = "bias" if data is None else data
-    job = _Job(model, base, asked)
+    job = _Job(model, base, asked, expect)
     mean_log_density = None if data is None else float(model.log_density(data).mean())  # first: it may refuse
     with ExitStack() as stack:
         directory = None
@@ -92,7 +94,7 @@ class Interrupted(RuntimeError):
 class _Job:
     """One call of `estimate`."""
 
-    def __init__(self, model: RBM, base: Any, settings: Settings):
+    def __init__(self, model: RBM, base: Any, settings: Settings, expect: Callable[[Any], Any] | None = None):
         self.model, self.settings = model, settings
         betas = settings.make_betas()
         path = model.path(base, betas)
@@ -103,6 +105,7 @@ class _Job:
         self.warmup = settings.make_warmup()
         self.key = jax.random.key(settings.seed)
         self.method = METHODS[settings.method]
+        self.keep = dataclasses.replace(self.method.keep, expect=expect)
 
     def go(self, directory: RunDirectory | None, watch) -> tuple[Stage, float]:
         """From wherever the directory says to the end, or to where `watch` says stop."""
@@ -110,11 +113,11 @@ class _Job:
         stage = self.warmup.first(self.key, self.ladder, self.move, settings.num_chains)
         before, started = 0.0, time.perf_counter()
         if directory is not None:
-            template = StageTemplate(stage, self.ladder, SimulatedTempering(self.move), self.method.keep)
+            template = StageTemplate(stage, self.ladder, SimulatedTempering(self.move), self.keep)
             stage, before = directory.restore(template) or (stage, 0.0)
             stage = _up_to(stage, settings.num_sweeps)
         while True:
-            for reached in stage.walk(self.key, self.method.keep, settings.chunk_sweeps):
+            for reached in stage.walk(self.key, self.keep, settings.chunk_sweeps):
                 stage = reached
                 seconds = before + time.perf_counter() - started
                 if directory is not None:
@@ -153,6 +156,7 @@ class _Job:
             seconds=seconds,
             is_complete=stage.done == stage.num_steps,
             exact_log_z=exact_log_z(self.model),
+            expectation=None if stage.recording.target is None else expectation(stage.recording.target),
         )
 
     def identity(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tempering.checkpoint import write_atomically
 from tempering.diagnostics import Diagnosis, occupancy, transition_matrix
-from tempering.estimators import Annealed, LogZ
+from tempering.estimators import Annealed, Expectation, LogZ
 from tempering.stats import Recording
 from tempering.verdicts import Verdict
 
@@ -57,6 +57,7 @@ class Result:
     is_complete: bool = True
     exact_log_z: float | None = None
     mean_log_likelihood: MeanLogLikelihood | None = None
+    expectation: Expectation | None = None  # of the function that was asked for, under the model
 
     @property
     def log_z(self) -> float:

@@ -14,8 +14,6 @@ from tempering.comparison import Comparison, SideBySide
 from tempering.estimators import Sandwich
 from tempering.methods import RunKind
 
-_ARROWS = {"low": "errs low", "high": "errs high", "": ""}
-
 
 def compare_command(
     model: common.ModelFile = None,
@@ -106,14 +104,15 @@ def _print(comparison: Comparison) -> None:
 def _answers(side: SideBySide) -> Table:
     """One seed: a row per method."""
     table = Table(box=None, pad_edge=False)
-    for name in ("method", "log Z", "error", "95 % interval", "bias", "sweeps", "seconds", "kept", "verdict"):
-        table.add_column(name, justify="left" if name in ("method", "bias", "verdict") else "right")
+    for name in ("method", "log Z", "error", "errs", "sweeps", "seconds", "memory", "verdict"):
+        justify = "left" if name in ("method", "errs", "verdict") else "right"
+        table.add_column(name, justify=justify, no_wrap=True)
     for entry in side.entries:
-        answer, (low, high) = entry.answer, entry.answer.interval
+        answer = entry.answer
         colour = "green" if entry.verdict.is_good else "red"
         table.add_row(
-            entry.method.name, f"{answer.log_z:.4f}", f"{answer.std_error:.4f}", f"{low:.4f} to {high:.4f}",
-            _ARROWS[entry.method.errs], str(entry.num_sweeps), f"{entry.seconds:.1f}", _size(entry.num_bytes),
+            entry.method.name, f"{answer.log_z:.4f}", f"{answer.std_error:.4f}", entry.method.errs,
+            str(entry.num_sweeps), f"{entry.seconds:.1f}", _size(entry.num_bytes),
             f"[{colour}]{entry.verdict.label}[/{colour}]",
         )  # fmt: skip
     return table
@@ -133,7 +132,7 @@ def _summaries(comparison: Comparison) -> Table:
         "good",
     ]
     for name in names:
-        table.add_column(name, justify="left" if name == "method" else "right")
+        table.add_column(name, justify="left" if name == "method" else "right", no_wrap=True)
     for entry in comparison.entries:
         found = comparison.summary(entry.method.name)
         errors = []

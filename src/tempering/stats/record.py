@@ -1,6 +1,8 @@
 """All that a tempered run may keep: on the device per chain and block, on the host for all chains so far."""
 
 import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -11,6 +13,7 @@ from tempering.ladder import Draw, Ladder
 from tempering.stats.blocked import BlockedStats
 from tempering.stats.draws import KeptDraws
 from tempering.stats.sums import TemperingStats
+from tempering.stats.target import HostTargetSums, TargetSums
 
 MAX_BLOCK_STEPS = 250  # keeps float32 sums exact enough and a lost block short
 _MAX_GROUPS = 10  # of chains, for the errors of estimates made from transition matrices
@@ -24,6 +27,7 @@ class Keep:
     steps: bool = False  # for stepping stones
     transitions: bool = False  # Rao-Blackwellized, for RSD: K × K numbers a chain
     draws: bool = False  # for MBAR and BAR: features of every draw, up to `MAX_KEPT_DRAWS`
+    expect: Callable[[Any], Any] | None = None  # g(x), whose mean under the target is wanted
 
 
 JUST_RTS = Keep()
@@ -77,18 +81,21 @@ class TemperingRecord(eqx.Module):
     stats: TemperingStats
     trace: Trace
     transitions: TransitionSums | None
+    target: TargetSums | None = None
 
     @classmethod
     def empty(cls, ladder: Ladder, *, any_range: bool = True, keep: Keep = JUST_RTS) -> "TemperingRecord":
         """An empty record; what is kept beyond the sums for RTS is kept on request."""
         stats = TemperingStats.empty(ladder, any_range=any_range, with_slopes=keep.slopes, with_steps=keep.steps)
         transitions = TransitionSums.empty(ladder) if keep.transitions else None
-        return cls(stats, Trace.empty(ladder, with_features=keep.draws), transitions)
+        target = None if keep.expect is None else TargetSums.empty(ladder, keep.expect)
+        return cls(stats, Trace.empty(ladder, with_features=keep.draws), transitions, target)
 
     def update(self, ladder: Ladder, draw: Draw) -> "TemperingRecord":
         """Fold one draw into each part."""
         transitions = None if self.transitions is None else self.transitions.update(ladder, draw)
-        return TemperingRecord(self.stats.update(ladder, draw), self.trace.update(ladder, draw), transitions)
+        target = None if self.target is None else self.target.update(ladder, draw)
+        return TemperingRecord(self.stats.update(ladder, draw), self.trace.update(ladder, draw), transitions, target)
 
     def on_host(self) -> "Recording":
         """What all chains kept of this block, in float64."""
@@ -96,7 +103,7 @@ class TemperingRecord(eqx.Module):
         groups = chain_groups(stats.num_chains)
         sums = None if self.transitions is None else _group_sums(np.asarray(self.transitions.sums), groups)
         counts = _transition_counts(self.trace, groups, len(stats.log_prior))
-        return Recording(stats, counts, sums, self._draws())
+        return Recording(stats, counts, sums, self._draws(), None if self.target is None else self.target.on_host())
 
     def _draws(self) -> KeptDraws | None:
         trace = self.trace
@@ -113,15 +120,19 @@ class Recording(eqx.Module):
     transition_counts: Int[np.ndarray, "group rung rung"]
     transition_sums: Float[np.ndarray, "group rung rung"] | None
     draws: KeptDraws | None = None
+    target: HostTargetSums | None = None
 
     def then(self, later: "Recording") -> "Recording":
         """This recording followed by one later block of the same chains."""
-        sums, draws = None, None
+        sums, draws, target = None, None, None
         if self.transition_sums is not None and later.transition_sums is not None:
             sums = self.transition_sums + later.transition_sums
         if self.draws is not None and later.draws is not None:
             draws = self.draws.then(later.draws)
-        return Recording(self.stats.then(later.stats), self.transition_counts + later.transition_counts, sums, draws)
+        if self.target is not None and later.target is not None:
+            target = self.target.then(later.target)
+        counts = self.transition_counts + later.transition_counts
+        return Recording(self.stats.then(later.stats), counts, sums, draws, target)
 
 
 def chain_groups(num_chains: int) -> Int[np.ndarray, " chain"]:
