@@ -29,7 +29,7 @@ from tempering.estimators import (
     wang_landau,
 )
 from tempering.ladder import AbstractPath
-from tempering.stats import BlockedStats, Keep, Recording
+from tempering.stats import JUST_RTS, BlockedStats, Keep, Recording
 
 
 class RunKind(enum.Enum):
@@ -61,7 +61,7 @@ class Method:
     kind: RunKind
     answer: Callable[..., LogZ]
     kept: Callable[[Any], Any]  # the arrays that it needs of the run, to count their bytes
-    keep: Keep = Keep()  # noqa: RUF009  # a frozen value
+    keep: Keep = JUST_RTS
     errs: str = ""  # "low" or "high" in expectation, "" where theory does not say
 
     def num_bytes(self, run: Any) -> int:
@@ -69,14 +69,14 @@ class Method:
         return sum(np.asarray(array).nbytes for array in self.kept(run))
 
 
-def _from_stats(name: str, estimator: Callable[..., LogZ], field: str, *, errs: str = "", **keep: bool) -> Method:
+def _from_stats(name: str, estimator: Callable[..., LogZ], field: str, keep: Keep = JUST_RTS, errs: str = "") -> Method:
     """A method that needs some sums of a tempered run."""
     return Method(
         name,
         RunKind.TEMPERED,
         lambda run, **base: estimator(run.recording.stats, **base),
         lambda run: [getattr(run.recording.stats, field)],
-        Keep(**keep),
+        keep,
         errs,
     )
 
@@ -96,6 +96,7 @@ def _increments(weights: AnnealWeights) -> list[np.ndarray]:
     return [weights.log_increments]
 
 
+_SLOPES, _STEPS = Keep(slopes=True), Keep(steps=True)
 _ALL = (
     _from_stats("rts", rts, "log_sums"),
     _from_stats("rts_corrected", bias_corrected_rts, "log_sums"),
@@ -107,13 +108,13 @@ _ALL = (
     Method("mixed", RunKind.TEMPERED, lambda run, **base: mixed([*run.earlier, run.recording.stats], **base),
            lambda run: [stats.log_sums for stats in (*run.earlier, run.recording.stats)]),
     Method("continuous", RunKind.CONTINUOUS, continuous_rts, lambda stats: [stats.log_sums]),
-    _from_stats("ti_riemann", partial(ti, rule="riemann"), "counted_slopes", slopes=True),
-    _from_stats("ti_trapezoid", partial(ti, rule="trapezoid"), "counted_slopes", slopes=True),
-    _from_stats("ti_simpson", partial(ti, rule="simpson"), "counted_slopes", slopes=True),
-    _from_stats("ti_corrected", partial(ti, rule="corrected"), "counted_slopes", slopes=True),
-    _from_stats("ti_rb", partial(ti, rule="trapezoid", rao_blackwell=True), "weighted_slopes", slopes=True),
-    _from_stats("stepping_up", partial(stepping_stone, direction="up"), "log_steps", errs="low", steps=True),
-    _from_stats("stepping_down", partial(stepping_stone, direction="down"), "log_steps", errs="high", steps=True),
+    _from_stats("ti_riemann", partial(ti, rule="riemann"), "counted_slopes", _SLOPES),
+    _from_stats("ti_trapezoid", partial(ti, rule="trapezoid"), "counted_slopes", _SLOPES),
+    _from_stats("ti_simpson", partial(ti, rule="simpson"), "counted_slopes", _SLOPES),
+    _from_stats("ti_corrected", partial(ti, rule="corrected"), "counted_slopes", _SLOPES),
+    _from_stats("ti_rb", partial(ti, rule="trapezoid", rao_blackwell=True), "weighted_slopes", _SLOPES),
+    _from_stats("stepping_up", partial(stepping_stone, direction="up"), "log_steps", _STEPS, "low"),
+    _from_stats("stepping_down", partial(stepping_stone, direction="down"), "log_steps", _STEPS, "high"),
     _from_draws("bar", bar_chain),
     _from_draws("mbar", mbar),
     Method("wang_landau", RunKind.WANG_LANDAU, wang_landau, lambda adjusted: [adjusted.log_z, adjusted.posterior]),
