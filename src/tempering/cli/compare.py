@@ -125,7 +125,7 @@ def _summaries(comparison: Comparison) -> Table:
     names = [
         "method",
         "mean",
-        "claimed error",
+        "claimed",
         *(["bias", "RMSE", "coverage"] if known else []),
         "sweeps",
         "seconds",
@@ -138,7 +138,7 @@ def _summaries(comparison: Comparison) -> Table:
         errors = []
         if known:
             errors = [
-                f"{found['bias']:+.4f} ± {found['bias_std_error']:.4f}", f"{found['rmse']:.4f}",
+                f"{found['bias']:+.3f} ± {found['bias_std_error']:.3f}", f"{found['rmse']:.4f}",
                 f"{100 * found['coverage']:.0f} %",
             ]  # fmt: skip
         table.add_row(
