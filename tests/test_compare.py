@@ -188,7 +188,7 @@ def test_the_command_prints_a_table_and_a_sandwich(tempering):
         "compare", "--methods", "rts,ais", "--budget", 200, "--rungs", 10, "--chains", 40, "--repeats", 2
     )
     assert status == 0
-    for word in ("RMSE", "coverage", "2 of 2"):
+    for word in ("RMSE", "covers", "2 of 2"):
         assert word in out
 
 

@@ -122,27 +122,23 @@ def _summaries(comparison: Comparison) -> Table:
     """Several seeds: what each method did on average."""
     table = Table(box=None, pad_edge=False)
     known = comparison.truth is not None
-    names = [
+    for name in (
         "method",
         "mean",
-        "claimed",
-        *(["bias", "RMSE", "coverage"] if known else []),
+        "error",
+        *(("bias", "RMSE", "covers") if known else ()),
         "sweeps",
         "seconds",
         "good",
-    ]
-    for name in names:
+    ):
         table.add_column(name, justify="left" if name == "method" else "right", no_wrap=True)
     for entry in comparison.entries:
         found = comparison.summary(entry.method.name)
         errors = []
         if known:
-            errors = [
-                f"{found['bias']:+.3f} ± {found['bias_std_error']:.3f}", f"{found['rmse']:.4f}",
-                f"{100 * found['coverage']:.0f} %",
-            ]  # fmt: skip
+            errors = [f"{found['bias']:+.3f}", f"{found['rmse']:.3f}", f"{100 * found['coverage']:.0f} %"]
         table.add_row(
-            entry.method.name, f"{found['mean']:.4f}", f"{found['mean_std_error']:.4f}", *errors,
+            entry.method.name, f"{found['mean']:.3f}", f"{found['mean_std_error']:.3f}", *errors,
             str(entry.num_sweeps), f"{found['seconds']:.1f}", f"{found['good']} of {len(comparison.repeats)}",
         )  # fmt: skip
     return table
