@@ -80,6 +80,24 @@ def test_without_a_budget_others_get_what_tempering_takes():
     assert tempered.num_sweeps == annealed.num_sweeps > 10
 
 
+@pytest.mark.parametrize("warmup", ["sams", "wang_landau", "iterations"])
+def test_any_warmup_can_stand_before_a_comparison(warmup):
+    """Adjusting leaves no statistics that `mixed` could take. Kills: every stage but annealing taken for tempered."""
+    found = tp.compare(
+        exact.small_rbm(), exact.BASE_FREQUENCIES, methods="rts,mixed", warmup=warmup, num_chains=20, num_rungs=3,
+        num_sweeps=20,
+    )  # fmt: skip
+    assert [np.isfinite(entry.answer.log_z) for entry in found.entries] == [True, True]
+
+
+def test_reverse_annealing_is_no_better_than_the_run_it_starts_from(hard):
+    """Where no chain reached the target its draws are not the target's. Kills: its own findings alone."""
+    found = tp.compare(tp.load(hard), "uniform", methods="rts,reverse_ais", num_chains=20, num_rungs=3, budget=20)
+    tempered, reverse = found.entries
+    assert not tempered.verdict.is_good
+    assert {f.verdict for f in tempered.run_findings} <= {f.verdict for f in reverse.findings}
+
+
 def test_repeats_count_errors_against_the_truth():
     found = tp.compare(
         exact.small_rbm(), exact.BASE_FREQUENCIES, methods="rts,ais", repeats=3, truth=2.0, **QUICK, seed=5

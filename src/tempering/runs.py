@@ -17,7 +17,7 @@ from tempering.diagnostics import diagnose, unsettled
 from tempering.kernels import AbstractMove, ContinuousPosition, ContinuousTempering, Position
 from tempering.ladder import Ladder
 from tempering.methods import RunKind, TemperedRun
-from tempering.stats import Keep
+from tempering.stats import Keep, Recording
 from tempering.verdicts import Finding
 from tempering.warmup import AbstractWarmup, AnnealedStart, Stage, annealing_ladder, block_steps
 
@@ -49,8 +49,8 @@ class Plan:
 class Runs:
     """The runs of one plan and one key, each made when it is first asked for.
 
-    Those that go on from the tempered run (its warm-up, or its draws) make that first; its cost is counted to each of
-    them as if it had been theirs alone.
+    Those that go on from the tempered run (its warm-up, or its draws) make that first. The shared warm-up counts as if
+    it had been each one's own; the draws that passes down start from do not.
     """
 
     def __init__(self, plan: Plan, key: Key, watch: Callable[[RunKind, str, float], None]):
@@ -83,7 +83,7 @@ class Runs:
         stage = plan.warmup.first(self.key, plan.ladder, plan.move, plan.num_chains)
         while not stage.is_last:
             stage = self._walked(kind, stage)
-            if stage.name != "anneal":
+            if isinstance(stage.recording, Recording):  # tempered under one Ẑ, as annealing and adjusting are not
                 earlier.append(stage.recording.stats)
             done = stage.warmup_steps + stage.num_steps
             num_sweeps = plan.num_sweeps if plan.budget is None else max(1, plan.budget - done)
@@ -117,9 +117,13 @@ class Runs:
         return FinishedRun(stage.recording, stage.num_steps, time.perf_counter() - started)
 
     def _down(self, kind: RunKind) -> FinishedRun:
-        """Passes from the target to the base, from rows of data or from what the tempered run says the target is."""
-        plan = self.plan
-        starts = plan.rows if kind is RunKind.DOWN_FROM_DATA else self._target_draws()
+        """Passes from the target to the base, from rows of data or from what the tempered run says the target is.
+
+        The second are no better than that run, so that what was found about it holds for them too.
+        """
+        plan, from_data = self.plan, kind is RunKind.DOWN_FROM_DATA
+        starts = plan.rows if from_data else self._target_draws()
+        findings = () if from_data else self.of(RunKind.TEMPERED).findings
         ladder = annealing_ladder(plan.ladder, self.budget)
         started = time.perf_counter()
         stage = Stage(
@@ -127,13 +131,15 @@ class Runs:
             self.budget, block_steps("anneal", self.budget),
         )  # fmt: skip
         stage = self._walked(kind, stage)
-        return FinishedRun(stage.recording, stage.num_steps, time.perf_counter() - started)
+        return FinishedRun(stage.recording, stage.num_steps, time.perf_counter() - started, findings)
 
     def _target_draws(self) -> State:
         """States of the tempered run's chains, picked in proportion to q(K−1 | x), by systematic resampling."""
         self.of(RunKind.TEMPERED)
         positions: Position = self._sampled.states
-        weights = np.asarray(_target_weights(self._sampled.ladder, positions.x), np.float64)
+        log_weights = np.asarray(_log_target_weights(self._sampled.ladder, positions.x), np.float64)
+        log_weights = np.nan_to_num(log_weights, nan=-1e300, neginf=-1e300)  # never picked, unless all are like that
+        weights = np.exp(log_weights - log_weights.max())
         below = np.cumsum(weights) / weights.sum()
         offset = float(jax.random.uniform(self._key(RunKind.DOWN_FROM_TARGET)))
         picked = np.searchsorted(below, (np.arange(len(below)) + offset) / len(below))
@@ -173,6 +179,6 @@ _NUMBERS = {kind: 2**20 + i for i, kind in enumerate(RunKind)}
 
 
 @eqx.filter_jit
-def _target_weights(ladder: Ladder, x: State) -> jax.Array:
-    """q(K−1 | x) of each chain."""
-    return jax.vmap(lambda state: ladder.rung_posterior(ladder.path.log_densities(state))[-1])(x)
+def _log_target_weights(ladder: Ladder, x: State) -> jax.Array:
+    """log q(K−1 | x) of each chain."""
+    return jax.vmap(lambda state: ladder.log_rung_posterior(ladder.path.log_densities(state))[-1])(x)
