@@ -3,6 +3,7 @@
 Everything here is NumPy float64 and written independently of the package's own formulas.
 """
 
+import dataclasses
 import itertools
 
 import jax
@@ -159,3 +160,24 @@ def stats_with_slopes_and_steps(path, log_prior: np.ndarray, log_z_guess: np.nda
         weighted_slopes=sums.copy(),
         log_steps=np.stack([up, down], axis=1)[None, None],
     )
+
+
+def replicates(seed: int, **keep: bool) -> tuple[list[BlockedStats], float]:
+    """200 runs of 20 chains × 100 steps on 7 rungs, started in equilibrium, and the exact answer.
+
+    One long row of chains, read as independent runs. `keep` are the options of `TemperingStats.empty`.
+    """
+    num_runs, num_chains, num_steps = 200, 20, 100
+    path = small_rbm().path(BASE_FREQUENCIES, np.linspace(0, 1, 7))
+    truth = log_z(path) - log_z(path)[0]
+    ladder = tp.Ladder.create(path, None, truth + 0.2 * np.cos(np.arange(7)))
+    law = joint_law(log_densities(path), *(np.asarray(a) for a in (ladder.log_prior, ladder.log_z_guess)))
+    cells = np.random.default_rng(seed).choice(law.size, size=num_runs * num_chains, p=law.ravel() / law.sum())
+    states = tp.Position(states_of(path, patterns(5)[cells // 7]), jnp.asarray(cells % 7, jnp.int32))
+    record, kernel = tp.TemperingStats.empty(ladder, **keep), tp.SimulatedTempering(tp.BlockGibbs())
+    (block,) = tp.run(jax.random.key(seed), ladder, kernel, record, states, num_steps=num_steps, block_steps=num_steps)
+    whole = block.record.on_host()
+    per_chain = ("log_sums", "visits", "num_draws", "num_nonfinite", "counted_slopes", "weighted_slopes", "log_steps")
+    kept = [name for name in per_chain if getattr(whole, name) is not None]
+    cuts = [slice(r * num_chains, (r + 1) * num_chains) for r in range(num_runs)]
+    return [dataclasses.replace(whole, **{n: getattr(whole, n)[c] for n in kept}) for c in cuts], float(truth[-1])

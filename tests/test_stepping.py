@@ -219,25 +219,9 @@ def test_sums_on_the_device_are_those_of_the_draws():
         assert tp.Verdict.NONFINITE in {finding.verdict for finding in answer.findings}
 
 
-REPLICATES, CHAINS, STEPS = 200, 20, 100
-
-
 @pytest.fixture(scope="module")
 def replicates() -> tuple[list[BlockedStats], float]:
-    """Runs of 20 chains on 7 rungs, started in equilibrium, and the exact answer."""
-    path = rbm_path(np.linspace(0, 1, 7))
-    truth = exact.log_z(path) - exact.log_z(path)[0]
-    ladder = tp.Ladder.create(path, None, truth + 0.2 * np.cos(np.arange(7)))
-    law = exact.joint_law(exact.log_densities(path), *(np.asarray(a) for a in (ladder.log_prior, ladder.log_z_guess)))
-    cells = np.random.default_rng(31).choice(law.size, size=REPLICATES * CHAINS, p=law.ravel() / law.sum())
-    states = tp.Position(exact.states_of(path, exact.patterns(5)[cells // 7]), jnp.asarray(cells % 7, jnp.int32))
-    record = tp.TemperingStats.empty(ladder, with_steps=True)
-    kernel = tp.SimulatedTempering(tp.BlockGibbs())
-    (block,) = tp.run(jax.random.key(32), ladder, kernel, record, states, num_steps=STEPS, block_steps=STEPS)
-    whole = block.record.on_host()
-    names = ("log_sums", "visits", "num_draws", "num_nonfinite", "log_steps")
-    cuts = [slice(r * CHAINS, (r + 1) * CHAINS) for r in range(REPLICATES)]
-    return [dataclasses.replace(whole, **{n: getattr(whole, n)[c] for n in names}) for c in cuts], float(truth[-1])
+    return exact.replicates(31, with_steps=True)
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
@@ -248,7 +232,7 @@ def test_estimates_and_errors_are_right_in_runs(replicates, direction):
     checks.assert_mean(np.array([a.log_z - a.biases[-1] for a in answers]), truth)
     scores = np.array([(a.log_z - a.biases[-1] - truth) / a.std_error for a in answers])
     # z² of Student's t with 19 degrees of freedom has mean 19/17 and variance 3.0.
-    z = (np.sum(scores**2) - REPLICATES * 19 / 17) / np.sqrt(3.0 * REPLICATES)
+    z = (np.sum(scores**2) - len(scores) * 19 / 17) / np.sqrt(3.0 * len(scores))
     assert abs(z) < scipy_stats.norm.isf(checks.FALSE_FAILURE / 2)
 
 

@@ -447,7 +447,6 @@ def test_ti_rb_tends_to_rts_as_rungs_are_added():
     assert np.all(np.abs(rates - 1) < 1 / steps[:-1])
 
 
-REPLICATES, CHAINS, STEPS = 200, 20, 100
 ESTIMATES = {
     "ti_trapezoid": lambda stats: ti(stats),
     "ti_simpson": lambda stats: ti(stats, "simpson"),
@@ -459,20 +458,7 @@ ESTIMATES = {
 
 @pytest.fixture(scope="module")
 def replicates() -> tuple[list[BlockedStats], float]:
-    """Runs of 20 chains on 7 rungs, started in equilibrium, and the exact answer."""
-    path = rbm_path(np.linspace(0, 1, 7))
-    truth = exact.log_z(path) - exact.log_z(path)[0]
-    ladder = tp.Ladder.create(path, None, truth + 0.2 * np.cos(np.arange(7)))
-    law = exact.joint_law(exact.log_densities(path), *(np.asarray(a) for a in (ladder.log_prior, ladder.log_z_guess)))
-    cells = np.random.default_rng(21).choice(law.size, size=REPLICATES * CHAINS, p=law.ravel() / law.sum())
-    states = tp.Position(exact.states_of(path, exact.patterns(5)[cells // 7]), jnp.asarray(cells % 7, jnp.int32))
-    record = tp.TemperingStats.empty(ladder, with_slopes=True)
-    kernel = tp.SimulatedTempering(tp.BlockGibbs())
-    (block,) = tp.run(jax.random.key(22), ladder, kernel, record, states, num_steps=STEPS, block_steps=STEPS)
-    whole = block.record.on_host()
-    names = ("log_sums", "visits", "num_draws", "num_nonfinite", "counted_slopes", "weighted_slopes")
-    cuts = [slice(r * CHAINS, (r + 1) * CHAINS) for r in range(REPLICATES)]
-    return [dataclasses.replace(whole, **{n: getattr(whole, n)[c] for n in names}) for c in cuts], float(truth[-1])
+    return exact.replicates(21, with_slopes=True)
 
 
 @pytest.mark.parametrize("method", ESTIMATES)
@@ -484,7 +470,7 @@ def test_estimates_and_errors_are_right_in_runs(replicates, method):
     checks.assert_mean(np.array([a.log_z - a.biases[-1] for a in answers]), truth)
     scores = np.array([(a.log_z - a.biases[-1] - truth) / a.std_error for a in answers])
     # z² of Student's t with 19 degrees of freedom has mean 19/17 and variance 3.0.
-    z = (np.sum(scores**2) - REPLICATES * 19 / 17) / np.sqrt(3.0 * REPLICATES)
+    z = (np.sum(scores**2) - len(scores) * 19 / 17) / np.sqrt(3.0 * len(scores))
     assert abs(z) < scipy_stats.norm.isf(checks.FALSE_FAILURE / 2)
 
 
