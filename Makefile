@@ -8,7 +8,7 @@ demo: .venv/demo
 	$(BIN)/tempering estimate
 
 test: .venv/dev lint
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -m "not slow" -n 2
 
 lint: .venv/dev
 	$(BIN)/ruff check .
@@ -17,12 +17,16 @@ lint: .venv/dev
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
 study: .venv/dev
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[plots]"
 	$(BIN)/pytest -m slow
 	$(BIN)/python experiments/small_rbms.py
 	$(BIN)/python experiments/figure3.py
 	$(BIN)/python experiments/prior.py
 	$(BIN)/python experiments/side_by_side.py
 	$(BIN)/python experiments/matched_cost.py
+	$(BIN)/python experiments/exact_answers.py
+	$(BIN)/python experiments/figure2.py
+	$(BIN)/python experiments/figure6.py
 	$(BIN)/python benchmarks/mbar.py
 	$(BIN)/python benchmarks/gibbs.py
 	$(BIN)/python benchmarks/memory.py

@@ -39,6 +39,12 @@ def assert_mean(samples: np.ndarray, expected: float) -> None:
     assert p_value > FALSE_FAILURE, f"mean {samples.mean():.5g}, expected {expected:.5g}, p-value {p_value:.1e}"
 
 
+def assert_within(estimate: float, truth: float, std_error: float) -> None:
+    """One estimate is off by at most 5.5 of its standard errors: 4e-8 if normal, 1e-6 by Student with 40 degrees."""
+    off = abs(estimate - truth) / std_error
+    assert off < 5.5, f"{estimate:.5g} is {off:.1f} standard errors of {std_error:.2g} from {truth:.5g}"
+
+
 def assert_coverage(num_inside: int, num_runs: int, level: float, slack: float) -> None:
     """Intervals of nominal `level` cover with a probability within `slack` of it, by two binomial tests."""
     too_few = stats.binom.cdf(num_inside, num_runs, level - slack)

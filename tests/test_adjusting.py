@@ -16,6 +16,7 @@ from tempering.checkpoint import RunDirectory, StageTemplate
 from tempering.estimators.adjusted import Adjusted, sams, wang_landau
 from tempering.guided import Guided, GuidedTempering, Occupancy
 from tempering.stats import chain_groups
+from tempering.warmup import Setup
 
 PRIOR = np.exp(exact.LOG_PRIOR)
 RULES = ("sams", "wang_landau")
@@ -94,14 +95,16 @@ def test_a_draw_adds_at_most_one_and_an_update_at_most_eq_19_with_gain_1():
     """While the flood lasts, here with all draws at one rung. Kills: the bound r_k, the bound 1/n, t that counts."""
     for num_chains, most in ((10, 2.0), (50, 5.0)):  # two draws a group; ten, of which 1/r_1 = 5 count
         how = SelfAdjusting("sams", num_steps=100, update_steps=2)
-        stage = how.first(jax.random.key(0), exact.small_ladder().with_log_z(np.zeros(3)), tp.BlockGibbs(), num_chains)
+        stage = how.first(
+            Setup(jax.random.key(0), exact.small_ladder().with_log_z(np.zeros(3)), tp.BlockGibbs(), num_chains)
+        )
         seen = np.tile([0.0, 2.0, 0.0], (num_chains, 1))
         for number in range(40):
             stage = stage.after_block(2, stage.states, Occupancy(seen, seen))
             outcome = how.outcome(stage)
             np.testing.assert_allclose(outcome.log_z[:, 1], (number + 1) * most, rtol=1e-6)
             assert not outcome.has_slowed.any()
-            stage = how.after(jax.random.key(0), stage, stage.ladder, tp.BlockGibbs(), 1)
+            stage = how.after(Setup(jax.random.key(0), stage.ladder, tp.BlockGibbs(), stage.num_chains, 1), stage)
 
 
 def test_delta_is_halved_where_the_histogram_is_flat_until_one_over_t_takes_over():
@@ -164,7 +167,7 @@ def test_groups_do_not_know_of_one_another():
     """The first group of 20 chains ends the same whatever the other nine do. Kills: a Ẑ shared between groups."""
     ladder, how = exact.small_ladder(), SelfAdjusting(num_steps=20, update_steps=2)
     whole = adjust(jax.random.key(4), ladder, tp.BlockGibbs(), 20, how)
-    stage = how.first(jax.random.key(4), ladder, tp.BlockGibbs(), 20)
+    stage = how.first(Setup(jax.random.key(4), ladder, tp.BlockGibbs(), 20))
     elsewhere = stage.states.log_z_guess.at[2:].add(jnp.array([0.0, 3.0, -9.0]))
     stage = dataclasses.replace(stage, states=dataclasses.replace(stage.states, log_z_guess=elsewhere))
     other = _driven(how, stage, ladder)
@@ -176,12 +179,12 @@ def test_groups_do_not_know_of_one_another():
 def test_the_stages_end_in_sampling_with_the_mean_of_the_groups(rule):
     """Kills: one update too many or too few, the Ẑ of one group for all, positions thrown away."""
     ladder, how, key = exact.small_ladder(), SelfAdjusting(rule, num_steps=10, update_steps=3), jax.random.key(6)
-    stage, stages = how.first(key, ladder, tp.BlockGibbs(), 30), []
+    stage, stages = how.first(Setup(key, ladder, tp.BlockGibbs(), 30)), []
     while not stage.is_last:
         for reached in stage.walk(key):
             stage = reached
         stages.append(stage)
-        stage = how.after(key, stage, ladder, tp.BlockGibbs(), 50)
+        stage = how.after(Setup(key, ladder, tp.BlockGibbs(), stage.num_chains, 50), stage)
     assert [s.name for s in stages] == ["adjust"] * 4
     assert stage.warmup_steps == 12
     assert stage.num_steps == 50
@@ -206,8 +209,8 @@ def test_an_adjustment_is_resumed_to_the_same_bits(tmp_path, rule):
     """Saved and restored after every short run. Kills: a part of the schedule that is kept outside of the states."""
     ladder, how, key = exact.small_ladder(), SelfAdjusting(rule, num_steps=12, update_steps=2), jax.random.key(7)
     expected = adjust(key, ladder, tp.BlockGibbs(), 20, how)
-    first = how.first(key, ladder, tp.BlockGibbs(), 20)
-    template = StageTemplate(first, ladder, tp.SimulatedTempering(tp.BlockGibbs()))
+    first = how.first(Setup(key, ladder, tp.BlockGibbs(), 20))
+    template = StageTemplate([first], ladder)
     stage = first
     with RunDirectory(tmp_path, {}, resume=True) as directory:
         for number in range(how.num_updates):
@@ -215,7 +218,7 @@ def test_an_adjustment_is_resumed_to_the_same_bits(tmp_path, rule):
                 directory.save(reached, 0.0)
             stage, _ = directory.restore(template)
             if number + 1 < how.num_updates:
-                stage = how.after(key, stage, ladder, tp.BlockGibbs(), 1)
+                stage = how.after(Setup(key, ladder, tp.BlockGibbs(), stage.num_chains, 1), stage)
     ended = how.outcome(stage)
     for field in dataclasses.fields(Adjusted):
         np.testing.assert_array_equal(getattr(ended, field.name), getattr(expected, field.name))
@@ -307,7 +310,7 @@ def _driven(how: SelfAdjusting, stage, ladder) -> Adjusted:
             stage = reached
         if stage.number + 1 == how.num_updates:
             return how.outcome(stage)
-        stage = how.after(jax.random.key(4), stage, ladder, tp.BlockGibbs(), 1)
+        stage = how.after(Setup(jax.random.key(4), ladder, tp.BlockGibbs(), stage.num_chains, 1), stage)
 
 
 def _sams_by_hand(how: SelfAdjusting, log_f, draws: int) -> np.ndarray:
@@ -336,11 +339,11 @@ def _wang_landau_by_hand(how: SelfAdjusting, log_f, draws: int) -> np.ndarray:
 def _fed_with_expectations(how: SelfAdjusting, log_f, num_chains: int) -> Adjusted:
     """All updates of an adjustment whose every short run gives q(k) exactly, as posteriors and as visits."""
     ladder, key = exact.small_ladder(), jax.random.key(0)
-    stage = how.first(key, ladder, tp.BlockGibbs(), num_chains)
+    stage = how.first(Setup(key, ladder, tp.BlockGibbs(), num_chains))
     while True:
         guesses = np.asarray(stage.states.log_z_guess, np.float64)
         shares = how.update_steps * np.array([expected_occupancy(log_f, guess) for guess in guesses])
         stage = stage.after_block(how.update_steps, stage.states, Occupancy(shares, shares))
         if stage.number + 1 == how.num_updates:
             return how.outcome(stage)
-        stage = how.after(key, stage, ladder, tp.BlockGibbs(), 1)
+        stage = how.after(Setup(key, ladder, tp.BlockGibbs(), stage.num_chains, 1), stage)

@@ -41,19 +41,19 @@ class _TablePath(AbstractPath):
 
 class _Follow(AbstractMove):
     def __call__(self, key, path, rung, x):
-        return _Scripted(x.script[rung], x.script), jnp.ones(())
+        return _Scripted(x.script[rung], x.script), tp.MoveInfo.accepted()
 
 
 class _Stay(AbstractMove):
     def __call__(self, key, path, rung, x):
-        return x, jnp.ones(())
+        return x, tp.MoveInfo.accepted()
 
 
 class _TellsRung(AbstractMove):
     """Writes the rung that it was called with into x."""
 
     def __call__(self, key, path, rung, x):
-        return path.state_of(jnp.full_like(x.v, rung)), jnp.ones(())
+        return path.state_of(jnp.full_like(x.v, rung)), tp.MoveInfo.accepted()
 
 
 def _metropolis(rung: int) -> np.ndarray:

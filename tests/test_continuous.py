@@ -146,7 +146,7 @@ def _log_f_on(kind, path, grid):
 
 class _Stay(tp.AbstractMove):
     def __call__(self, key, path, rung, x):
-        return x, jnp.ones(())
+        return x, tp.MoveInfo.accepted()
 
 
 class _Uncorrected(tp.kernels.AbstractKernel):

@@ -15,6 +15,7 @@ from tempering.diagnostics import diagnose, transition_matrix
 from tempering.estimators import Annealed
 from tempering.kernels import AbstractGibbsPath
 from tempering.stats import BlockedStats, Recording, Travel
+from tempering.warmup import Setup
 
 CHAINS, BLOCKS, RUNGS, DRAWS = 20, 8, 3, 50
 
@@ -160,7 +161,7 @@ def _paper_run(path, num_chains: int, num_iterations: int, num_sweeps: int):
     key, move = jax.random.key(0), tp.BlockGibbs()
     ladder = tp.Ladder.create(path)
     warmup = tp.InitialIterations(steps=50, max_iterations=num_iterations, min_iterations=num_iterations)
-    stage = warmup.first(key, ladder, move, num_chains)
+    stage = warmup.first(Setup(key, ladder, move, num_chains))
     while True:
         stage_key = jax.random.fold_in(key, stage.number)
         for block in tp.run(
@@ -170,7 +171,7 @@ def _paper_run(path, num_chains: int, num_iterations: int, num_sweeps: int):
             stage = stage.after_block(block.num_steps, block.states, block.record.on_host())
         if stage.is_last:
             return stage
-        stage = warmup.after(key, stage, ladder, move, num_sweeps)
+        stage = warmup.after(Setup(key, ladder, move, num_chains, num_sweeps), stage)
 
 
 def test_the_naive_chain_over_v_and_h_is_not_called_good(shared_data):

@@ -436,8 +436,9 @@ def test_control_characters_in_names_stay_out_of_the_terminal(tmp_path):
     assert r"a\n\x1b[31mred" in line_of(read_rbm, path)
 
 
-def test_many_names_are_cut_short(tmp_path):
-    path = savez(tmp_path / "data.npz", **{f"array_{i}": BITS for i in range(40)})
+def test_many_names_are_cut_short(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # how many names fit depends on the length of the path
+    path = savez(Path("data.npz"), **{f"array_{i}": BITS for i in range(40)})
     message = line_of(read_data, path)
     assert "and 28 more" in message
     assert "array_20" not in message

@@ -36,14 +36,14 @@ class _ForgetsBase(AbstractMove):
 
     def __call__(self, key, path, rung, x):
         without = eqx.tree_at(lambda p: p.base_logits, path, jnp.zeros_like(path.base_logits))
-        return without.gibbs_sweep(key, rung, x), jnp.ones(())
+        return without.gibbs_sweep(key, rung, x), tp.MoveInfo.accepted()
 
 
 class _NextRung(AbstractMove):
     """Broken: sweeps at the neighbouring rung."""
 
     def __call__(self, key, path, rung, x):
-        return path.gibbs_sweep(key, jnp.where(rung == 0, 1, rung - 1), x), jnp.ones(())
+        return path.gibbs_sweep(key, jnp.where(rung == 0, 1, rung - 1), x), tp.MoveInfo.accepted()
 
 
 class _FlipOneBit(AbstractMove):
@@ -56,7 +56,7 @@ class _FlipOneBit(AbstractMove):
         proposal = x.at[jax.random.randint(key_site, (), 0, x.shape[0])].add(1) % 2
         log_ratio = self.sign * (path.log_density(proposal, rung) - path.log_density(x, rung))
         accepted = jnp.log(jax.random.uniform(key_accept)) < log_ratio
-        return jnp.where(accepted, proposal, x), jnp.exp(jnp.minimum(log_ratio, 0.0))
+        return jnp.where(accepted, proposal, x), tp.MoveInfo.accepted()
 
 
 @pytest.mark.parametrize("rung", [0, 1, 2])

@@ -13,7 +13,7 @@ import pytest
 import tempering as tp
 from tempering.kernels import AbstractMove, BlockGibbs, SimulatedTempering
 from tempering.run import run
-from tempering.warmup import AnnealedStart, InitialIterations
+from tempering.warmup import AnnealedStart, InitialIterations, Setup
 
 KEY = jax.random.key(20160619)
 BETAS = tp.geometric_betas(7, 0.1)
@@ -101,7 +101,7 @@ def test_chains_differ_from_one_another():
 def test_a_start_does_not_depend_on_its_company(warmup):
     """Guards the start states: a batched product over another number of chains must not change their bits."""
     ladder = ladder_of(rbm_of(300, 77))
-    few, many = (warmup.first(KEY, ladder, BlockGibbs(), n).states.x for n in (3, MANY))
+    few, many = (warmup.first(Setup(KEY, ladder, BlockGibbs(), n)).states.x for n in (3, MANY))
     assert bits(few.v) == bits(many.v[:3])
     assert bits(few.field) == bits(many.field[:3])
 
@@ -145,7 +145,7 @@ class CountedMove(AbstractMove):
 
     def __call__(self, key, path, rung, x):
         TRACES.append(1)
-        return path.gibbs_sweep(key, rung, x), jnp.ones(())
+        return path.gibbs_sweep(key, rung, x), tp.MoveInfo.accepted()
 
 
 def test_new_weights_and_new_guesses_do_not_recompile():

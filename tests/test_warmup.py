@@ -9,13 +9,13 @@ import checks
 import exact
 import tempering as tp
 from tempering.estimators.rts import log_occupancy
-from tempering.warmup import Stage, is_flat
+from tempering.warmup import Setup, Stage, is_flat
 
 
 def _drive(warmup, ladder: tp.Ladder, num_chains: int, num_steps: int, seed: int = 0) -> list[Stage]:
     """Every finished stage of a run."""
     key, move, finished = jax.random.key(seed), tp.BlockGibbs(), []
-    stage = warmup.first(key, ladder, move, num_chains)
+    stage = warmup.first(Setup(key, ladder, move, num_chains))
     while True:
         blocks = tp.run(
             jax.random.fold_in(key, stage.number), stage.ladder, stage.kernel, stage.empty_record(), stage.states,
@@ -26,7 +26,7 @@ def _drive(warmup, ladder: tp.Ladder, num_chains: int, num_steps: int, seed: int
         finished.append(stage)
         if stage.is_last:
             return finished
-        stage = warmup.after(key, stage, ladder, move, num_steps)
+        stage = warmup.after(Setup(key, ladder, move, num_chains, num_steps), stage)
 
 
 @pytest.fixture(scope="module")

@@ -17,12 +17,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+from numpy.typing import ArrayLike
 
 Key: TypeAlias = PRNGKeyArray
+Numbers: TypeAlias = ArrayLike | float | int  # beartype does not take a plain number for ArrayLike
 State: TypeAlias = PyTree  # a point x of the state space: an array, or any pytree of arrays
 PerRung: TypeAlias = Float[Array, " rung"]
 Rung: TypeAlias = Int[Array, ""]
 Rungs: TypeAlias = Int[Array, "*chain"]  # of one chain, or of many
 Scalar: TypeAlias = Float[Array, ""]
 HostPerRung: TypeAlias = Float[np.ndarray, " rung"]
-LogDensity: TypeAlias = Callable[[Any], Scalar]
+LogF: TypeAlias = Callable[[Any], Scalar]

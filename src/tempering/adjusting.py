@@ -19,7 +19,7 @@ from tempering.guided import Guided, GuidedTempering, Occupancy
 from tempering.kernels import AbstractMove, SimulatedTempering
 from tempering.ladder import Ladder
 from tempering.stats import MAX_BLOCK_STEPS, chain_groups
-from tempering.warmup import AbstractWarmup, InitialIterations, Stage
+from tempering.warmup import AbstractWarmup, InitialIterations, Setup, Stage
 
 PerGroup: TypeAlias = Float[np.ndarray, "group rung"]
 _Arrays: TypeAlias = dict[str, np.ndarray]
@@ -66,23 +66,24 @@ class SelfAdjusting(AbstractWarmup):
         """Short runs, each followed by an update."""
         return -(-self.num_steps // self.update_steps)
 
-    def first(self, key: Key, ladder: Ladder, move: AbstractMove, num_chains: int) -> Stage:
+    def first(self, setup: Setup) -> Stage:
         """Ẑ as the ladder has it; draws of the base at uniform rungs, as for the paper's initial iterations."""
-        position = InitialIterations().first(key, ladder, move, num_chains).states
-        guess = jnp.tile(ladder.log_z_guess, (num_chains, 1))
-        none, one = jnp.zeros_like(guess), jnp.ones(num_chains)
+        position = InitialIterations().first(setup).states
+        guess = jnp.tile(setup.ladder.log_z_guess, (setup.num_chains, 1))
+        none, one = jnp.zeros_like(guess), jnp.ones(setup.num_chains)
         states = Guided(position, guess, guess, none, none, none, 0 * one, one)
-        return Stage("adjust", 0, ladder, GuidedTempering(move), states, self.update_steps, self.update_steps)
+        kernel = GuidedTempering(setup.move)
+        return Stage("adjust", 0, setup.ladder, kernel, states, self.update_steps, self.update_steps)
 
-    def after(self, key: Key, stage: Stage, ladder: Ladder, move: AbstractMove, num_steps: int) -> Stage:
+    def after(self, setup: Setup, stage: Stage) -> Stage:
         """Another short run with corrected Ẑ; after the last one, the run that counts."""
         states = self._updated(stage)
         if stage.number + 1 < self.num_updates:
-            following = stage.next("adjust", ladder, stage.kernel, states, self.update_steps)
+            following = stage.next("adjust", setup.ladder, stage.kernel, states, self.update_steps)
             return dataclasses.replace(following, block_steps=self.update_steps)
         adjusted = self.outcome(stage)
-        better = ladder.with_log_z(adjusted.log_z.mean(axis=0))
-        sample = stage.next("sample", better, SimulatedTempering(move), states.position, num_steps)
+        better = setup.ladder.with_log_z(adjusted.log_z.mean(axis=0))
+        sample = stage.next("sample", better, SimulatedTempering(setup.move), states.position, setup.num_steps)
         return dataclasses.replace(sample, is_settled=adjusted.is_settled)
 
     def outcome(self, stage: Stage) -> Adjusted:
@@ -179,13 +180,14 @@ def adjust(key: Key, ladder: Ladder, move: AbstractMove, num_chains: int, how: S
     sams(adjust(key, ladder, BlockGibbs(), 100, SelfAdjusting()), log_z_base=path.log_z_base())
     ```
     """
-    stage = how.first(key, ladder, move, num_chains)
+    setup = Setup(key, ladder, move, num_chains)
+    stage = how.first(setup)
     while True:
         for reached in stage.walk(key, chunk_steps=how.update_steps):
             stage = reached
         if stage.number + 1 == how.num_updates:
             return how.outcome(stage)
-        stage = how.after(key, stage, ladder, move, 0)
+        stage = how.after(setup, stage)
 
 
 def _of_groups(by_chain: Any, groups: Int[np.ndarray, " chain"]) -> np.ndarray:

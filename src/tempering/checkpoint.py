@@ -10,13 +10,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import filelock
 import jax
 import numpy as np
 
 from tempering._errors import InputError
 from tempering.estimators import Annealed
-from tempering.kernels import Position
+from tempering.kernels import Position, SimulatedTempering
 from tempering.ladder import Ladder
 from tempering.stats import JUST_RTS, Keep
 from tempering.warmup import Stage
@@ -97,9 +98,15 @@ class RunDirectory:
         stage = like.stage(about["name"], **{name: about[name] for name in _PLAIN[1:]})
         parts = {part: _filled(part, tree, arrays) for part, tree in _parts(stage).items()}
         annealed = None if about["annealed"] is None else Annealed(**about["annealed"])
-        log_prior, log_z_guess = (jax.numpy.asarray(a) for a in parts.pop("law"))
-        ladder = dataclasses.replace(stage.ladder, log_prior=log_prior, log_z_guess=log_z_guess)
-        return dataclasses.replace(stage, ladder=ladder, annealed=annealed, **parts), about["seconds"]
+        betas, log_prior, log_z_guess = parts.pop("law")
+        ladder = stage.ladder
+        if not np.array_equal(betas, np.asarray(ladder.path.betas)):  # the warm-up had spaced them anew
+            ladder = ladder.at(np.asarray(betas, np.float64))
+        log_prior, log_z_guess = jax.numpy.asarray(log_prior), jax.numpy.asarray(log_z_guess)
+        ladder = dataclasses.replace(ladder, log_prior=log_prior, log_z_guess=log_z_guess)
+        sizes = jax.tree.map(jax.numpy.asarray, parts.pop("kernel"))  # the move's, as far as it was tuned
+        kernel = eqx.combine(sizes, stage.kernel)
+        return dataclasses.replace(stage, ladder=ladder, kernel=kernel, annealed=annealed, **parts), about["seconds"]
 
     def _read(self) -> dict[str, np.ndarray]:
         data = self.checkpoint.read_bytes()
@@ -122,16 +129,19 @@ class RunDirectory:
 class StageTemplate:
     """Makes stages of the right structure, to be filled from a checkpoint."""
 
-    def __init__(self, first: Stage, ladder: Ladder, kernel: Any, keep: Keep = JUST_RTS):
-        """`first` is the run's first stage; `ladder` and `kernel` are those of all tempered stages."""
-        self.first, self.ladder, self.kernel, self.keep = first, ladder, kernel, keep
+    def __init__(self, beginnings: list[Stage], ladder: Ladder, keep: Keep = JUST_RTS):
+        """`beginnings` are the run's first stages; `ladder` is that of all tempered ones."""
+        self.beginnings, self.ladder, self.keep = {stage.name: stage for stage in beginnings}, ladder, keep
 
     def stage(self, name: str, **plain: Any) -> Stage:
         """A stage of that name with states and a recording of the right structure, their values not yet right."""
-        if name == self.first.name:
-            stage = dataclasses.replace(self.first, **plain)
+        if name in self.beginnings:
+            stage = dataclasses.replace(self.beginnings[name], **plain)
         else:
-            stage = Stage(name, ladder=self.ladder, kernel=self.kernel, states=self._positions(), **plain)
+            kernel = SimulatedTempering(next(iter(self.beginnings.values())).move)
+            is_tuning = name != "sample" and "tune" in self.beginnings
+            center = np.zeros(1, np.float32) if is_tuning else None
+            stage = Stage(name, ladder=self.ladder, kernel=kernel, states=self._positions(), center=center, **plain)
         one_chain = jax.tree.map(lambda leaf: np.asarray(leaf)[None], stage.empty_record(self.keep))
         return dataclasses.replace(stage, recording=one_chain.on_host())
 
@@ -158,7 +168,9 @@ def write_atomically(path: Path, data: bytes) -> None:
 def _parts(stage: Stage) -> dict[str, Any]:
     """What of a stage is arrays; the rest of its ladder is made again from the model."""
     return {
-        "law": (stage.ladder.log_prior, stage.ladder.log_z_guess),
+        "law": (stage.ladder.path.betas, stage.ladder.log_prior, stage.ladder.log_z_guess),
+        "kernel": eqx.filter(stage.kernel, eqx.is_array),
+        "center": stage.center,
         "states": stage.states,
         "recording": stage.recording,
     }

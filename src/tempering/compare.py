@@ -7,19 +7,18 @@ from functools import reduce
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from tempering._errors import InputError
 from tempering.comparison import Comparison, Entry, SideBySide
-from tempering.estimate import exact_log_z
-from tempering.kernels import BlockGibbs
-from tempering.ladder import Ladder
+from tempering.kernels import AbstractMove
+from tempering.ladder import AbstractPath, Ladder
 from tempering.methods import METHODS, Method, RunKind
-from tempering.models import RBM, RBMPath
+from tempering.models import AbstractModel
 from tempering.runs import Plan, Runs
 from tempering.settings import Settings
 from tempering.stats import Keep
+from tempering.tuning import tuned_if_needed
 from tempering.warmup import AnnealedStart
 
 _FULL_WARMUP_BUDGET = 1500  # with less than this in all, the default warm-up shrinks to a third of it
@@ -29,10 +28,11 @@ Watch = Callable[[int, RunKind, str, float], None]
 
 
 def compare(
-    model: RBM,
+    model: AbstractModel,
     base: Any = None,
     *,
     data: np.ndarray | None = None,
+    move: AbstractMove | None = None,
     methods: str | Iterable[str] = "all",
     budget: int | None = None,
     repeats: int = 1,
@@ -52,31 +52,34 @@ def compare(
     leaves out where there are none. With `repeats` other seeds follow, and with a `truth`, given or enumerated, their
     errors are counted. `watch` hears the repeat, the run under way, its stage, and how much of that is done.
     """
-    asked = Settings(**settings)
+    asked = Settings(**settings).on(model.ladder())
     _check_counts(budget, repeats)
-    if base is None:
-        base = "bias" if data is None else data
+    base = data if base is None else base
     rows = data if data is not None else _rows_of(base)
     chosen = _chosen(methods, has_rows=rows is not None)
     path = model.path(base, asked.make_betas())
-    plan = _plan(path, asked, budget, reduce(_both, (method.keep for method in chosen)))
+    plan = _plan(
+        path, model.move() if move is None else move, asked, budget, reduce(_both, (method.keep for method in chosen))
+    )
     sides = []
     for repeat in range(repeats):
         seed = (asked.seed + repeat) % 2**32
-        own = plan if rows is None else dataclasses.replace(plan, rows=_starts(path, rows, plan.num_chains, seed))
+        own = (
+            plan if rows is None else dataclasses.replace(plan, rows=_starts(model, path, rows, plan.num_chains, seed))
+        )
         runs = Runs(own, jax.random.key(seed), _heard(watch, repeat))
         sides.append(SideBySide(seed, tuple(_entry(method, runs, plan.ladder) for method in chosen)))
-    return Comparison(tuple(sides), exact_log_z(model) if truth is None else truth, plan.num_chains)
+    return Comparison(tuple(sides), model.quick_log_z() if truth is None else truth, plan.num_chains)
 
 
-def _plan(path: RBMPath, asked: Settings, budget: int | None, keep: Keep) -> Plan:
+def _plan(path: AbstractPath, move: AbstractMove, asked: Settings, budget: int | None, keep: Keep) -> Plan:
     ladder = Ladder.create(path, asked.make_log_prior(asked.make_betas()))
     warmup = asked.make_warmup()
     if isinstance(warmup, AnnealedStart):
         budget = asked.num_sweeps + warmup.num_steps if budget is None else budget
         if asked.warmup == "annealed" and budget < _FULL_WARMUP_BUDGET:
             warmup = warmup.scaled(budget / _FULL_WARMUP_BUDGET)
-    return Plan(ladder, BlockGibbs(), warmup, asked.num_chains, asked.num_sweeps, budget, keep)
+    return Plan(ladder, move, tuned_if_needed(warmup, move), asked.num_chains, asked.num_sweeps, budget, keep)
 
 
 def _entry(method: Method, runs: Runs, ladder: Ladder) -> Entry:
@@ -100,14 +103,15 @@ def _chosen(methods: str | Iterable[str], *, has_rows: bool) -> list[Method]:
     return [method for name, method in METHODS.items() if name in names]
 
 
-def _starts(path: RBMPath, rows: np.ndarray, num_chains: int, seed: int) -> Any:
+def _starts(model: AbstractModel, path: AbstractPath, rows: np.ndarray, num_chains: int, seed: int) -> Any:
     """A state for every chain from a row of its own, or from rows drawn anew where there are fewer of them."""
     picked = np.random.default_rng(seed).choice(len(rows), num_chains, replace=len(rows) < num_chains)
-    return jax.vmap(path.state_of)(jnp.asarray(rows[picked], jnp.float32))
+    return model.states_of(path, rows[picked])
 
 
 def _rows_of(base: Any) -> np.ndarray | None:
-    return np.asarray(base) if not isinstance(base, str) and np.ndim(base) == 2 else None
+    is_array = isinstance(base, np.ndarray | jax.Array | list | tuple)
+    return np.asarray(base) if is_array and np.ndim(base) == 2 else None
 
 
 def _both(one: Keep, other: Keep) -> Keep:

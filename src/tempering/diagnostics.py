@@ -9,7 +9,7 @@ from jaxtyping import Float
 from tempering._types import HostPerRung
 from tempering.estimators import Annealed, LogZ, rts
 from tempering.estimators.rts import log_occupancy
-from tempering.stats import BlockedStats, Recording
+from tempering.stats import BlockedStats, MoveCounts, Recording
 from tempering.uncertainty import drift_between_halves
 from tempering.verdicts import Finding, Verdict, gravest, left_out
 
@@ -18,6 +18,8 @@ MIN_TOTAL_ROUND_TRIPS = 10.0  # over all chains; fewer, and their spread says li
 MAX_DRIFT = 3.0  # standard errors between the two halves of the run
 MAX_DISAGREEMENT = 4.0  # standard errors between the run and its annealing pass
 MIN_OCCUPANCY = 0.2  # of a rung's prior probability
+MIN_ACCEPTANCE = 0.05  # of the moves at any rung
+_FEW_MOVES = 100  # a rung with fewer says little of its moves
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +51,7 @@ def diagnose(recording: Recording, annealed: Annealed | None = None, *, log_z_ba
         left_out(int(stats.num_nonfinite.sum()), int(stats.num_draws.sum())), *answer.findings,
         _unreached(stats), _stuck(trips), _uneven(stats),
         None if annealed is None else _disagrees(answer, annealed), _relaxing(drift),
+        None if recording.moves is None else _frozen(recording.moves),
     )  # fmt: skip
     return Diagnosis(tuple(c for c in checks if c is not None), float(trips.mean()), drift)
 
@@ -124,6 +127,18 @@ def _disagrees(answer: LogZ, annealed: Annealed) -> Finding | None:
         f"log Z is {answer.log_z:.2f} ± {answer.std_error:.2f} by tempering and {annealed.log_z:.2f} ± "
         f"{annealed.std_error:.2f} by annealing, {disagreement:.1f} standard errors apart",
         "run more sweeps and compare again; trust neither until they agree",
+    )
+
+
+def _frozen(moves: MoveCounts) -> Finding | None:
+    acceptance = np.where(moves.num_moves >= _FEW_MOVES, moves.acceptance, np.inf)
+    rung = int(acceptance.argmin())
+    if acceptance[rung] >= MIN_ACCEPTANCE:
+        return None
+    return Finding(
+        Verdict.FROZEN,
+        f"{acceptance[rung]:.2g} of the moves at rung {rung} of {len(acceptance) - 1} were accepted",
+        "look for NaN gradients or a density that is −inf nearly everywhere; else give a smaller step, tp.HMC(0.01)",
     )
 
 

@@ -8,25 +8,26 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from tempering._errors import InputError
 from tempering.checkpoint import RunDirectory, StageTemplate
 from tempering.diagnostics import diagnose, unsettled
 from tempering.estimators import LogZ, expectation
-from tempering.kernels import AbstractMove, BlockGibbs, SimulatedTempering
-from tempering.ladder import (
-    Ladder,
-)
+from tempering.kernels import AbstractMove, BlockGibbs
+from tempering.ladder import AbstractPath, Ladder
 from tempering.methods import METHODS, TemperedRun
-from tempering.models import RBM
+from tempering.models import AbstractModel
 from tempering.results import MeanLogLikelihood, Result
 from tempering.settings import Settings
-from tempering.stats import Recording
-from tempering.warmup import Stage
+from tempering.tuning import tuned_if_needed
+from tempering.warmup import Setup, Stage
 
-_EXACT_COST = 2 * 10**9  # terms; enumerated unasked below this, which is about two seconds
+_MAX_KEPT_SIZE = 1000  # numbers in a state that is kept unasked
+_NUM_PROBES = 4  # base draws whose log densities tell one model from another, whatever it is made of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,11 +41,13 @@ class Progress:
 
 
 def estimate(
-    model: RBM,
+    model: AbstractModel,
     base: Any = None,
     *,
     data: np.ndarray | None = None,
     expect: Callable[[Any], Any] | None = None,
+    move: AbstractMove | None = None,
+    draws: bool | None = None,
     out: str | os.PathLike | None = None,
     resume: bool = False,
     watch: Callable[[Progress], bool | None] | None = None,
@@ -56,18 +59,18 @@ def estimate(
     result = estimate(rbm, base=training_data, num_chains=100, num_sweeps=1000, seed=0)
     ```
 
-    `base` is what tempering starts from: 0/1 data or frequencies (best), "bias" or "uniform"; by default `data` if
-    given, else "bias". With `data` the mean log-likelihood of its rows comes along, with `expect` the mean of that
+    `base` is what tempering starts from, by default what the model chooses. For an RBM that is 0/1 data or frequencies
+    (best), "bias" or "uniform"; without it `data` if given, else "bias". `move` is how x moves, where the model's own
+    way is not wanted. `draws` says whether states are kept, as draws of the target; by default they are for densities
+    and posteriors. With `data` the mean log-likelihood of its rows comes along, with `expect` the mean of that
     function of a state under the model, such as `lambda x: x.v` for the pixels of an RBM. With `out` the run is written
     to that directory as it goes, and `resume` goes on from there to the same bits, or, with a larger `num_sweeps`,
     beyond where it ended. `watch` is called after every chunk; if it returns True the run stops there.
     The remaining arguments are the fields of `Settings`.
     """
-    asked = Settings(**settings)
-    if base is None:
-        base = "bias" if data is None else data
-    job = _Job(model, base, asked, expect)
+    asked = Settings(**settings).on(model.ladder())
     mean_log_density = None if data is None else float(model.log_density(data).mean())  # first: it may refuse
+    job = _Job(model, data if base is None else base, move, asked, expect, draws)
     with ExitStack() as stack:
         directory = None
         if out is not None:
@@ -82,11 +85,6 @@ def estimate(
     return result
 
 
-def exact_log_z(model: RBM) -> float | None:
-    """log Z by enumeration, where that is quick."""
-    return model.exact_log_z() if model.enumeration_cost() <= _EXACT_COST else None
-
-
 class Interrupted(RuntimeError):
     """A run was stopped before the first draw that counts, so there is nothing to estimate from."""
 
@@ -94,26 +92,33 @@ class Interrupted(RuntimeError):
 class _Job:
     """One call of `estimate`."""
 
-    def __init__(self, model: RBM, base: Any, settings: Settings, expect: Callable[[Any], Any] | None = None):
+    def __init__(
+        self, model: AbstractModel, base: Any, move: AbstractMove | None, settings: Settings, expect: Any, draws: Any
+    ):
         self.model, self.settings = model, settings
         betas = settings.make_betas()
-        path = model.path(base, betas)
-        self.betas = betas
-        self.base_logits = path.base_logits
-        self.ladder = Ladder.create(path, settings.make_log_prior(betas))
-        self.move: AbstractMove = BlockGibbs()
-        self.warmup = settings.make_warmup()
+        self.ladder = Ladder.create(model.path(base, betas), settings.make_log_prior(betas))
+        self.move = model.move() if move is None else move
+        self.warmup = tuned_if_needed(settings.make_warmup(), self.move)
         self.key = jax.random.key(settings.seed)
         self.method = METHODS[settings.method]
-        self.keep = dataclasses.replace(self.method.keep, expect=expect)
+        may_refuse = not isinstance(self.move, BlockGibbs)
+        keeps = self._keeps_draws() if draws is None else draws
+        self.keep = dataclasses.replace(self.method.keep, expect=expect, moves=may_refuse, states=keeps)
+
+    def _keeps_draws(self) -> bool:
+        """Unasked only where people want draws of the target, and a state is not too large to be kept often."""
+        one = eqx.filter_eval_shape(self.ladder.path.sample_base, self.key)
+        return self.model.keeps_draws() and sum(leaf.size for leaf in jax.tree.leaves(one)) <= _MAX_KEPT_SIZE
 
     def go(self, directory: RunDirectory | None, watch) -> tuple[Stage, float]:
         """From wherever the directory says to the end, or to where `watch` says stop."""
         settings = self.settings
-        stage = self.warmup.first(self.key, self.ladder, self.move, settings.num_chains)
-        before, started = 0.0, time.perf_counter()
+        setup = Setup(self.key, self.ladder, self.move, settings.num_chains, settings.num_sweeps)
+        beginnings = self.warmup.beginnings(setup)
+        stage, before, started = beginnings[0], 0.0, time.perf_counter()
         if directory is not None:
-            template = StageTemplate(stage, self.ladder, SimulatedTempering(self.move), self.keep)
+            template = StageTemplate(beginnings, self.ladder, self.keep)
             stage, before = directory.restore(template) or (stage, 0.0)
             stage = _up_to(stage, settings.num_sweeps)
         while True:
@@ -126,26 +131,26 @@ class _Job:
                     return stage, seconds
             if stage.is_last:
                 return stage, before + time.perf_counter() - started
-            stage = self.warmup.after(self.key, stage, self.ladder, self.move, settings.num_sweeps)
+            stage = self.warmup.after(setup, stage)
 
     def _progress(self, stage: Stage) -> Progress:
-        answer = self._answer(stage.recording) if stage.is_last else None
+        answer = self._answer(stage) if stage.is_last else None
         return Progress(stage.name, stage.done, stage.num_steps, answer)
 
-    def _answer(self, recording: Recording) -> LogZ:
-        run = TemperedRun(self.ladder.path, recording)
+    def _answer(self, stage: Stage) -> LogZ:
+        run = TemperedRun(stage.ladder.path, stage.recording)
         return self.method.answer(run, log_z_base=self.ladder.path.log_z_base())
 
     def result(self, stage: Stage, seconds: float) -> Result:
         """The answer from the draws that count."""
         if not stage.is_last or stage.recording is None:
             raise Interrupted("The run was stopped during its warm-up; there is no estimate yet.")
-        answer = self._answer(stage.recording)
+        answer = self._answer(stage)
         diagnosis = diagnose(stage.recording, stage.annealed, log_z_base=self.ladder.path.log_z_base())
         diagnosis = diagnosis.with_findings(answer.findings if stage.is_settled else (*answer.findings, unsettled()))
         return Result(
             rungs=answer,
-            betas=self.betas,
+            betas=np.asarray(stage.ladder.path.betas, np.float64),
             diagnosis=diagnosis,
             recording=stage.recording,
             annealed=stage.annealed,
@@ -155,7 +160,8 @@ class _Job:
             seed=self.settings.seed,
             seconds=seconds,
             is_complete=stage.done == stage.num_steps,
-            exact_log_z=exact_log_z(self.model),
+            exact_log_z=self.model.quick_log_z(),
+            model=self.model,
             expectation=None if stage.recording.target is None else expectation(stage.recording.target),
         )
 
@@ -166,9 +172,9 @@ class _Job:
             settings.pop(name)
         return settings | {
             "warmup": repr(self.warmup),
-            "model": _digest(*self.model.on_host()),
-            "base": _digest(self.base_logits),
-            "ladder": _digest(self.betas, self.ladder.log_prior),
+            "model": _digest(*_arrays(self.model), _probed(self.ladder.path)),  # and its base
+            "move": f"{type(self.move).__name__} {_digest(*_arrays(self.move))}",
+            "ladder": _digest(self.ladder.path.betas, self.ladder.log_prior),
             "platform": jax.default_backend(),
         }
 
@@ -180,6 +186,17 @@ def _up_to(stage: Stage, num_sweeps: int) -> Stage:
     if num_sweeps < stage.done:
         raise InputError(f"The run to resume has {stage.done} sweeps already, more than the {num_sweeps} asked for.")
     return dataclasses.replace(stage, num_steps=num_sweeps)
+
+
+@eqx.filter_jit
+def _probed(path: AbstractPath) -> jax.Array:
+    """log f at both ends at a few draws of the base: functions have no digest, but what they say has."""
+    keys, ends = jax.random.split(jax.random.key(0), _NUM_PROBES), jnp.array([0, path.num_rungs - 1])
+    return jax.lax.map(lambda key: jax.vmap(path.log_density, (None, 0))(path.sample_base(key), ends), keys)
+
+
+def _arrays(tree: Any) -> list[Any]:
+    return [leaf for leaf in jax.tree.leaves(tree) if isinstance(leaf, np.ndarray | jax.Array)]
 
 
 def _digest(*arrays: Any) -> str:

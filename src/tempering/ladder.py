@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 from numpy.typing import ArrayLike
 
 from tempering._errors import InputError
@@ -108,6 +108,10 @@ class Ladder(eqx.Module):
         guess = _checked_guess(log_z_guess, self.path.num_rungs)
         return dataclasses.replace(self, log_z_guess=jnp.asarray(guess - guess[0], jnp.float32))
 
+    def at(self, betas: HostPerRung) -> "Ladder":
+        """As many rungs elsewhere on the same path, with the same prior; what was guessed of log Z is forgotten."""
+        return dataclasses.replace(self, path=self.path.at(betas), log_z_guess=jnp.zeros_like(self.log_z_guess))
+
     def continuous(self) -> "Ladder":
         """The same rungs as knots of a continuous β, with a density r(β) that is uniform."""
         betas = np.asarray(self.path.betas, np.float64)
@@ -172,6 +176,19 @@ class Ladder(eqx.Module):
         return jnp.pad(weights, (0, -self.path.num_rungs % num_columns)).reshape(-1, num_columns)
 
 
+class MoveInfo(eqx.Module):
+    """What a move has to say of itself. Nothing of it is ever read back by a later step."""
+
+    accept_prob: Float[Array, "*chain"]
+    scale: Float[Array, "*chain"]  # of the proposal: a step size, a width, a number of flips; 1 where there is none
+    is_divergent: Bool[Array, "*chain"]  # the proposal was so bad that its energy error says the integrator failed
+
+    @classmethod
+    def accepted(cls) -> "MoveInfo":
+        """Of a move that is always accepted, such as a Gibbs sweep."""
+        return cls(jnp.ones(()), jnp.ones(()), jnp.zeros((), bool))
+
+
 class Draw(eqx.Module):
     """One step of a chain: x was drawn at rung `origin`, then `rung` was drawn given x.
 
@@ -182,6 +199,7 @@ class Draw(eqx.Module):
     origin: Rungs
     rung: Rungs
     log_f: Float[Array, "*chain rung"]  # log f_k(x)
+    info: MoveInfo | None = None  # how x was moved, where that is known
 
 
 def uniform_betas(num_rungs: int) -> HostPerRung:
@@ -196,6 +214,31 @@ def geometric_betas(num_rungs: int, smallest: float = 0.01) -> HostPerRung:
     if not 0 < smallest < 1:
         raise InputError(f"geometric_betas(smallest=...) must lie between 0 and 1, got {smallest}.")
     return np.concatenate([[0.0], np.geomspace(smallest, 1.0, num_rungs - 1)])
+
+
+def power_betas(num_rungs: int, power: float = 4.0) -> HostPerRung:
+    """(k/(K−1))^power: dense near the base, as prior → posterior paths need it (Calderhead and Girolami 2009)."""
+    _check_num_rungs(num_rungs)
+    if not power > 0:
+        raise InputError(f"power_betas(power=...) must be positive, got {power}.")
+    return np.linspace(0.0, 1.0, num_rungs) ** power
+
+
+def respaced_betas(
+    fine_betas: Float[np.ndarray, " place"], lengths: Float[np.ndarray, " step"], num_rungs: int, share: float = 0.9
+) -> HostPerRung:
+    """Betas between which `lengths`, known from each of `fine_betas` to the next, add up to equal steps.
+
+    A `share` of the spacing follows the lengths, the rest the old spacing: a length that was underestimated must not
+    leave a gap.
+    """
+    own = np.clip(np.nan_to_num(lengths), 0.0, None)
+    even = np.full(len(own), 1 / len(own))
+    density = even if own.sum() == 0 else share * own / own.sum() + (1 - share) * even
+    until = np.concatenate([[0.0], np.cumsum(density)])
+    betas = np.interp(np.linspace(0, until[-1], num_rungs), until, fine_betas)
+    betas[0], betas[-1] = 0.0, 1.0
+    return betas
 
 
 def checked_betas(betas: ArrayLike) -> HostPerRung:

@@ -9,11 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from tempering._errors import InputError
+from tempering.arviz import to_arviz
 from tempering.checkpoint import write_atomically
 from tempering.diagnostics import Diagnosis, occupancy, transition_matrix
 from tempering.estimators import Annealed, Expectation, LogZ
-from tempering.stats import Recording
+from tempering.models import AbstractModel
+from tempering.stats import Recording, WeightedDraws
 from tempering.verdicts import Verdict
+
+_ATTRIBUTES = ("log_z", "std_error", "interval", "verdict", "message", "method", "seed", "num_chains", "num_sweeps")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,6 +62,7 @@ class Result:
     is_complete: bool = True
     exact_log_z: float | None = None
     mean_log_likelihood: MeanLogLikelihood | None = None
+    model: AbstractModel | None = None  # which knows its parameters by name
     expectation: Expectation | None = None  # of the function that was asked for, under the model
 
     @property
@@ -78,6 +84,23 @@ class Result:
     def verdict(self) -> Verdict:
         """Whether to believe it."""
         return self.diagnosis.verdict
+
+    @property
+    def draws(self) -> WeightedDraws:
+        """Draws with their weights under the target, where they were kept."""
+        if self.recording.states is None:
+            raise InputError("This run kept no draws; ask for them with estimate(..., draws=True).")
+        return self.recording.states
+
+    @property
+    def acceptance(self) -> np.ndarray | None:
+        """The mean acceptance probability of moves at each rung; None for Gibbs moves."""
+        return None if self.recording.moves is None else self.recording.moves.acceptance
+
+    @property
+    def num_divergent(self) -> int:
+        """Trajectories whose integrator failed, all rungs together."""
+        return 0 if self.recording.moves is None else int(self.recording.moves.num_divergent.sum())
 
     @property
     def num_rungs(self) -> int:
@@ -102,6 +125,8 @@ class Result:
             "seconds": self.seconds,
             "annealed_log_z": None if self.annealed is None else self.annealed.log_z,
             "annealed_std_error": None if self.annealed is None else self.annealed.std_error,
+            "acceptance": None if self.acceptance is None else [float(a) for a in self.acceptance],
+            "num_divergent": self.num_divergent,
             "round_trips_per_chain": self.diagnosis.round_trips_per_chain,
             "seed": self.seed,
             "is_complete": self.is_complete,
@@ -110,6 +135,13 @@ class Result:
             "mean_log_likelihood_interval": None if likelihood is None else list(likelihood.interval),
         }
         return jsonable(answer)
+
+    def to_arviz(self, *, weights: bool = False, seed: int = 0) -> Any:
+        """The draws as an `xarray.DataTree` that ArviZ reads, with log Z in its attributes; see `tempering.arviz`."""
+        attributes = {name: value for name, value in self.to_dict().items() if name in _ATTRIBUTES}
+        attributes["measure"] = getattr(self.model, "measure", None)
+        named = AbstractModel().named if self.model is None else self.model.named
+        return to_arviz(self.draws, named, attributes, betas=self.betas, weights=weights, seed=seed)
 
     def to_json(self) -> str:
         """One JSON object."""

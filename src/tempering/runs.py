@@ -17,9 +17,9 @@ from tempering.diagnostics import diagnose, unsettled
 from tempering.kernels import AbstractMove, ContinuousPosition, ContinuousTempering, Position
 from tempering.ladder import Ladder
 from tempering.methods import RunKind, TemperedRun
-from tempering.stats import Keep, Recording
+from tempering.stats import Keep, Recording, systematic_picks
 from tempering.verdicts import Finding
-from tempering.warmup import AbstractWarmup, AnnealedStart, Stage, annealing_ladder, block_steps
+from tempering.warmup import AbstractWarmup, AnnealedStart, Setup, Stage, annealing_ladder, block_steps
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,28 +80,30 @@ class Runs:
 
     def _tempered(self, kind: RunKind) -> FinishedRun:
         plan, started, earlier = self.plan, time.perf_counter(), []
-        stage = plan.warmup.first(self.key, plan.ladder, plan.move, plan.num_chains)
+        setup = Setup(self.key, plan.ladder, plan.move, plan.num_chains, plan.num_sweeps)
+        stage = plan.warmup.first(setup)
         while not stage.is_last:
             stage = self._walked(kind, stage)
             if isinstance(stage.recording, Recording):  # tempered under one Ẑ, as annealing and adjusting are not
                 earlier.append(stage.recording.stats)
             done = stage.warmup_steps + stage.num_steps
-            num_sweeps = plan.num_sweeps if plan.budget is None else max(1, plan.budget - done)
-            stage = plan.warmup.after(self.key, stage, plan.ladder, plan.move, num_sweeps)
+            if plan.budget is not None:
+                setup = dataclasses.replace(setup, num_steps=max(1, plan.budget - done))
+            stage = plan.warmup.after(setup, stage)
         self._sampling = stage
         self._sampled = stage = self._walked(kind, stage)
-        run = TemperedRun(plan.ladder.path, stage.recording, tuple(earlier))
+        run = TemperedRun(stage.ladder.path, stage.recording, tuple(earlier))
         return self._finish(run, stage, started)
 
     def _continuous(self, kind: RunKind) -> FinishedRun:
         """From the same warm-up as the tempered run, whose Ẑ and positions it takes."""
         tempered, started = self.of(RunKind.TEMPERED), time.perf_counter()
         before = self._sampling
-        betas = np.asarray(self.plan.ladder.path.betas)[np.asarray(before.states.rung)]
+        betas = np.asarray(before.ladder.path.betas)[np.asarray(before.states.rung)]
         stage = dataclasses.replace(
             before,
             ladder=before.ladder.continuous(),
-            kernel=ContinuousTempering(self.plan.move),
+            kernel=ContinuousTempering(before.move),
             states=ContinuousPosition(before.states.x, jnp.asarray(betas)),
         )
         stage = self._walked(kind, stage)
@@ -110,9 +112,8 @@ class Runs:
         return dataclasses.replace(finished, seconds=finished.seconds + shared)
 
     def _annealed(self, kind: RunKind) -> FinishedRun:
-        plan, started = self.plan, time.perf_counter()
-        warmup = AnnealedStart(anneal_steps=self.budget)
-        stage = warmup.first(self._key(kind), plan.ladder, plan.move, plan.num_chains)
+        setup, started = self._setup(kind), time.perf_counter()
+        stage = AnnealedStart(anneal_steps=self.budget).first(setup)
         stage = self._walked(kind, stage)
         return FinishedRun(stage.recording, stage.num_steps, time.perf_counter() - started)
 
@@ -121,13 +122,13 @@ class Runs:
 
         The second are no better than that run, so that what was found about it holds for them too.
         """
-        plan, from_data = self.plan, kind is RunKind.DOWN_FROM_DATA
+        plan, setup, from_data = self.plan, self._setup(kind), kind is RunKind.DOWN_FROM_DATA
         starts = plan.rows if from_data else self._target_draws()
         findings = () if from_data else self.of(RunKind.TEMPERED).findings
-        ladder = annealing_ladder(plan.ladder, self.budget)
+        ladder = annealing_ladder(setup.ladder, self.budget)
         started = time.perf_counter()
         stage = Stage(
-            "anneal", 0, ladder, AnnealDown(plan.move), at_target(ladder.path, starts),
+            "anneal", 0, ladder, AnnealDown(setup.move), at_target(ladder.path, starts),
             self.budget, block_steps("anneal", self.budget),
         )  # fmt: skip
         stage = self._walked(kind, stage)
@@ -140,20 +141,28 @@ class Runs:
         log_weights = np.asarray(_log_target_weights(self._sampled.ladder, positions.x), np.float64)
         log_weights = np.nan_to_num(log_weights, nan=-1e300, neginf=-1e300)  # never picked, unless all are like that
         weights = np.exp(log_weights - log_weights.max())
-        below = np.cumsum(weights) / weights.sum()
         offset = float(jax.random.uniform(self._key(RunKind.DOWN_FROM_TARGET)))
-        picked = np.searchsorted(below, (np.arange(len(below)) + offset) / len(below))
-        return jax.tree.map(lambda leaf: np.asarray(leaf)[np.minimum(picked, len(below) - 1)], positions.x)
+        picked = systematic_picks(weights, len(weights), offset)
+        return jax.tree.map(lambda leaf: np.asarray(leaf)[picked], positions.x)
 
     def _adjusted(self, kind: RunKind) -> FinishedRun:
-        plan, started, key = self.plan, time.perf_counter(), self._key(kind)
+        setup, started = self._setup(kind), time.perf_counter()
         rule = "sams" if kind is RunKind.SAMS else "wang_landau"
         steps = min(SelfAdjusting.update_steps, self.budget)
         how = SelfAdjusting(rule, num_steps=self.budget, update_steps=steps)
-        stage = self._walked(kind, how.first(key, plan.ladder, plan.move, plan.num_chains))
+        stage = self._walked(kind, how.first(setup))
         while stage.number + 1 < how.num_updates:
-            stage = self._walked(kind, how.after(key, stage, plan.ladder, plan.move, 0))
+            stage = self._walked(kind, how.after(setup, stage))
         return FinishedRun(how.outcome(stage), how.num_updates * steps, time.perf_counter() - started)
+
+    def _setup(self, kind: RunKind) -> Setup:
+        """For a run beside the tempered one; where that one's warm-up tunes or respaces, they share what it found."""
+        plan = self.plan
+        if not plan.warmup.shapes_the_run:
+            return Setup(self._key(kind), plan.ladder, plan.move, plan.num_chains)
+        self.of(RunKind.TEMPERED)
+        ladder = self._sampling.ladder.with_log_z(np.zeros(plan.ladder.path.num_rungs))
+        return Setup(self._key(kind), ladder, self._sampling.move, plan.num_chains)
 
     def _key(self, kind: RunKind) -> Key:
         """The tempered run's is the seed's own, so that it is the run that `estimate` would make."""

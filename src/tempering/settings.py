@@ -14,6 +14,7 @@ from tempering.ladder import (
     ends_log_prior,
     exponential_log_prior,
     geometric_betas,
+    power_betas,
     uniform_betas,
     uniform_log_prior,
 )
@@ -37,7 +38,7 @@ class Settings:
     num_chains: int = 100
     num_sweeps: int = 1000  # per chain, after the warm-up
     num_rungs: int = 100
-    betas: Any = "uniform"  # "uniform", "geometric", "geometric:SMALLEST" or numbers from 0 to 1
+    betas: Any = "auto"  # "auto", "adaptive", "uniform", "power:P", "geometric:SMALLEST" or numbers from 0 to 1
     prior: Any = "ends"  # "ends", "ends:SHARE", "uniform", "exp:RATE" for r_k ∝ exp(RATE·β_k), or log r_k
     warmup: str | AbstractWarmup = "annealed"  # or "iterations", or an object of `tempering.warmup`
     method: str = "rts"  # or "ts", "sd", "rsd"
@@ -61,12 +62,25 @@ class Settings:
         """The inverse temperatures."""
         if not isinstance(self.betas, str):
             return checked_betas(self.betas)
-        kind, _, smallest = self.betas.partition(":")
-        if kind == "uniform" and not smallest:
+        kind, _, number = self.betas.partition(":")
+        given = [_number(number, "betas")] if number else []
+        if kind == "uniform" and not number:
             return uniform_betas(self.num_rungs)
+        if kind == "power" or (kind == "adaptive" and not number):  # adaptive ones begin so
+            return power_betas(self.num_rungs, *given)
         if kind == "geometric":
-            return geometric_betas(self.num_rungs, _number(smallest, "betas") if smallest else 0.01)
-        raise InputError(f'`betas` must be "uniform", "geometric", "geometric:0.01" or numbers; got "{self.betas}".')
+            return geometric_betas(self.num_rungs, *given)
+        raise InputError(
+            '`betas` must be "auto", "adaptive", "uniform", "power", "power:4", "geometric", "geometric:0.01", '
+            f'or numbers from 0 to 1; got "{self.betas}".'
+        )
+
+    def on(self, ladder: str) -> "Settings":
+        """The same with a model's own kind of ladder where none was asked for."""
+        if not isinstance(self.betas, str) or self.betas != "auto":
+            return self
+        is_possible = ladder != "adaptive" or isinstance(self.make_warmup(), AnnealedStart)
+        return dataclasses.replace(self, betas=ladder if is_possible else "power")
 
     def make_log_prior(self, betas: np.ndarray) -> np.ndarray:
         """log r_k."""
@@ -85,7 +99,12 @@ class Settings:
 
     def make_warmup(self) -> AbstractWarmup:
         """The warm-up itself."""
-        return _WARMUPS[self.warmup]() if isinstance(self.warmup, str) else self.warmup
+        warmup = _WARMUPS[self.warmup]() if isinstance(self.warmup, str) else self.warmup
+        if not isinstance(self.betas, str) or self.betas != "adaptive":
+            return warmup
+        if not isinstance(warmup, AnnealedStart):
+            raise InputError("An adaptive ladder needs the annealed warm-up, which looks at the path first.")
+        return dataclasses.replace(warmup, respaces=True)
 
 
 def _number(text: str, name: str) -> float:

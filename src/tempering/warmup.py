@@ -12,17 +12,17 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
+from jaxtyping import Array, Float, Int
 
 from tempering._types import Key, Rung
-from tempering.annealing import AnnealRecord, AnnealState, AnnealUp
+from tempering.annealing import AnnealRecord, AnnealState, AnnealUp, AnnealWeights
 from tempering.estimators import Annealed, ais, rts
 from tempering.estimators.rts import log_occupancy
 from tempering.guided import GuidedRecord
-from tempering.kernels import AbstractKernel, AbstractMove, Position, SimulatedTempering
-from tempering.ladder import AbstractPath, Ladder
+from tempering.kernels import AbstractKernel, AbstractMove, AbstractSizedMove, Position, SimulatedTempering
+from tempering.ladder import AbstractPath, Ladder, respaced_betas
 from tempering.run import run
-from tempering.stats import JUST_RTS, MAX_BLOCK_STEPS, Keep, Recording, TemperingRecord
+from tempering.stats import JUST_RTS, MAX_BLOCK_STEPS, Keep, MoveSums, Recording, TemperingRecord, TuningSums
 
 _BASE_DRAWS = 2**31 - 1  # folded into the key for draws of the base, out of the way of stage numbers
 
@@ -31,7 +31,7 @@ _BASE_DRAWS = 2**31 - 1  # folded into the key for draws of the base, out of the
 class Stage:
     """A frozen ladder and kernel, how far the chains have come under them, and what they gave."""
 
-    name: str  # "anneal", "settle", "iterate", "adjust" or "sample"
+    name: str  # "tune", "anneal", "settle", "iterate", "adjust" or "sample"
     number: int  # stages before this one; part of the random key
     ladder: Ladder
     kernel: AbstractKernel
@@ -43,6 +43,7 @@ class Stage:
     annealed: Annealed | None = None
     is_settled: bool = True  # whether the warm-up met its own stopping rule
     warmup_steps: int = 0  # steps per chain in earlier stages
+    center: Any = None  # a place near all chains, where a move is being tuned: moments are taken about it
 
     @property
     def is_last(self) -> bool:
@@ -51,12 +52,33 @@ class Stage:
 
     def empty_record(self, keep: Keep = JUST_RTS) -> Any:
         """What a chain keeps of a block in this stage."""
+        if self.name == "tune":
+            return MoveSums.empty(self.ladder)
         if self.name == "anneal":
             return AnnealRecord.empty(self.ladder)
         if self.name == "adjust":
             return GuidedRecord.empty(self.ladder)
         is_blind = self.name == "iterate"  # Ẑ may be wrong by hundreds of nats
-        return TemperingRecord.empty(self.ladder, any_range=is_blind, keep=keep if self.is_last else JUST_RTS)
+        if self.is_last:
+            return TemperingRecord.empty(self.ladder, any_range=is_blind, keep=keep)
+        return TemperingRecord.empty(self.ladder, any_range=is_blind, tuning=self._tuning())
+
+    def _tuning(self) -> TuningSums | None:
+        """What a move that is being tuned needs to know of a tempered stage before the last."""
+        if self.center is None or not isinstance(self.move, AbstractSizedMove):
+            return None
+        steps, jitter = (np.asarray(a, np.float64) for a in (self.move.schedule.scales, self.move.schedule.jitter))
+        low, high = steps.min() * np.exp(-jitter), steps.max() * np.exp(jitter)
+        return TuningSums.empty(self.ladder, float(low), float(high), self.center)
+
+    @property
+    def move(self) -> AbstractMove:
+        """How x moves in this stage."""
+        return self.kernel.move
+
+    def with_move(self, move: AbstractMove) -> "Stage":
+        """The same stage with another move of the same kind."""
+        return dataclasses.replace(self, kernel=dataclasses.replace(self.kernel, move=move))
 
     def after_block(self, num_steps: int, states: Any, recorded: Any) -> "Stage":
         """This stage, a block further on."""
@@ -96,15 +118,35 @@ def block_steps(name: str, num_steps: int) -> int:
     return min(-(-num_steps // num_blocks), MAX_BLOCK_STEPS)
 
 
+@dataclasses.dataclass(frozen=True)
+class Setup:
+    """What a warm-up is given: the law that is wanted, how x moves, and how much is to come of it."""
+
+    key: Key
+    ladder: Ladder
+    move: AbstractMove
+    num_chains: int
+    num_steps: int = 0  # of the run that counts
+
+
 class AbstractWarmup:
     """How a run begins: its first stage, and the stage that follows a finished one."""
 
-    def first(self, key: Key, ladder: Ladder, move: AbstractMove, num_chains: int) -> Stage:
+    @property
+    def shapes_the_run(self) -> bool:
+        """Whether it changes more than Ẑ and the states: where the rungs are, or how x moves."""
+        return False
+
+    def first(self, setup: Setup) -> Stage:
         """Nothing known yet."""
         raise NotImplementedError
 
-    def after(self, key: Key, stage: Stage, ladder: Ladder, move: AbstractMove, num_steps: int) -> Stage:
-        """The next stage, which is "sample", with `num_steps` steps, once the warm-up is done."""
+    def beginnings(self, setup: Setup) -> list[Stage]:
+        """Stages whose states have a form of their own; all others walk through `Position`."""
+        return [self.first(setup)]
+
+    def after(self, setup: Setup, stage: Stage) -> Stage:
+        """The next stage, which is "sample", with `setup.num_steps` steps, once the warm-up is done."""
         raise NotImplementedError
 
 
@@ -117,6 +159,12 @@ class AnnealedStart(AbstractWarmup):
 
     anneal_steps: int = 150
     settle_steps: tuple[int, ...] = (100, 250)
+    respaces: bool = False  # whether rungs are spaced anew, by what the annealing pass saw
+
+    @property
+    def shapes_the_run(self) -> bool:
+        """Where rungs are spaced anew."""
+        return self.respaces
 
     @property
     def num_steps(self) -> int:
@@ -126,36 +174,43 @@ class AnnealedStart(AbstractWarmup):
     def scaled(self, factor: float) -> "AnnealedStart":
         """Shorter or longer in all its parts, a step each at least."""
         anneal, *settle = (max(1, round(factor * steps)) for steps in (self.anneal_steps, *self.settle_steps))
-        return AnnealedStart(anneal, tuple(settle))
+        return dataclasses.replace(self, anneal_steps=anneal, settle_steps=tuple(settle))
 
-    def first(self, key: Key, ladder: Ladder, move: AbstractMove, num_chains: int) -> Stage:
+    def first(self, setup: Setup) -> Stage:
         """Anneal along the same path, seen at as many inverse temperatures as there are steps."""
+        ladder = setup.ladder
         fine = annealing_ladder(ladder, self.anneal_steps)
         betas = np.asarray(fine.path.betas)
-        rungs = _spread_over_rungs(ladder, num_chains)
+        rungs = _spread_over_rungs(ladder, setup.num_chains)
         kept_at = np.abs(betas - np.asarray(ladder.path.betas)[rungs][:, None]).argmin(axis=1)
-        starts = _starts(key, fine.path, AnnealState.start, kept_at)
+        starts = _starts(setup.key, fine.path, AnnealState.start, kept_at)
         return Stage(
-            "anneal", 0, fine, AnnealUp(move), starts, self.anneal_steps, block_steps("anneal", self.anneal_steps)
+            "anneal", 0, fine, AnnealUp(setup.move), starts, self.anneal_steps, block_steps("anneal", self.anneal_steps)
         )
 
-    def after(self, key: Key, stage: Stage, ladder: Ladder, move: AbstractMove, num_steps: int) -> Stage:
+    def after(self, setup: Setup, stage: Stage) -> Stage:
         """Anneal, settle once or more, sample; each with the Ẑ that the one before found."""
         if stage.name == "anneal":
-            stage, better = self._from_weights(stage, ladder)
+            stage, better = self._from_weights(stage, setup.ladder)
         else:
             better = _with_estimate(stage)
         is_last = stage.number == len(self.settle_steps)
-        name, steps = ("sample", num_steps) if is_last else ("settle", self.settle_steps[stage.number])
-        return stage.next(name, better, SimulatedTempering(move), stage.states, steps)
+        name, steps = ("sample", setup.num_steps) if is_last else ("settle", self.settle_steps[stage.number])
+        return stage.next(name, better, SimulatedTempering(setup.move), stage.states, steps)
 
     def _from_weights(self, stage: Stage, ladder: Ladder) -> tuple[Stage, Ladder]:
         """The finished annealing stage with its summary and its kept states; the ladder with Ẑ from its weights."""
         log_weights = stage.recording.log_weights()
-        guess = np.asarray(np.interp(ladder.path.betas, stage.ladder.path.betas, ais(log_weights).values))
-        positions = Position(stage.states.kept, jnp.asarray(_spread_over_rungs(ladder, stage.num_chains)))
+        fine = np.asarray(stage.ladder.path.betas, np.float64)
+        rungs = _spread_over_rungs(ladder, stage.num_chains)
+        if self.respaces:
+            kept_betas = np.asarray(ladder.path.betas)[rungs]
+            ladder = ladder.at(respaced_betas(fine, _lengths(stage.recording), ladder.path.num_rungs))
+            rungs = np.abs(np.asarray(ladder.path.betas) - kept_betas[:, None]).argmin(axis=1).astype(np.int32)
+        guess = np.asarray(np.interp(ladder.path.betas, fine, ais(log_weights).values))
         annealed = Annealed.from_weights(log_weights, ladder.path.log_z_base())
-        return dataclasses.replace(stage, states=positions, annealed=annealed), ladder.with_log_z(guess)
+        stage = dataclasses.replace(stage, states=Position(stage.states.kept, jnp.asarray(rungs)), annealed=annealed)
+        return stage, ladder.with_log_z(guess)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,25 +225,35 @@ class InitialIterations(AbstractWarmup):
     max_iterations: int = 20
     min_iterations: int = 1
 
-    def first(self, key: Key, ladder: Ladder, move: AbstractMove, num_chains: int) -> Stage:
+    def first(self, setup: Setup) -> Stage:
         """Ẑ_k = Ẑ_0 and draws of the base."""
-        rungs = _uniform_rungs(key, ladder, num_chains)
-        starts = _starts(key, ladder.path, _position_at_base, rungs)
+        ladder = setup.ladder
+        rungs = _uniform_rungs(setup.key, ladder, setup.num_chains)
+        starts = _starts(setup.key, ladder.path, _position_at_base, rungs)
         return Stage(
-            "iterate", 0, ladder, SimulatedTempering(move), starts, self.steps, block_steps("iterate", self.steps)
+            "iterate", 0, ladder, SimulatedTempering(setup.move), starts, self.steps, block_steps("iterate", self.steps)
         )
 
-    def after(self, key: Key, stage: Stage, ladder: Ladder, move: AbstractMove, num_steps: int) -> Stage:
+    def after(self, setup: Setup, stage: Stage) -> Stage:
         """Another iteration until the occupancy is flat, then the long run."""
         done = stage.number + 1
         is_settled = is_flat(stage.recording) and done >= self.min_iterations
         better = _with_estimate(stage)
-        rungs = _uniform_rungs(jax.random.fold_in(key, done), ladder, stage.num_chains)
-        positions = Position(stage.states.x, rungs)
+        rungs = _uniform_rungs(jax.random.fold_in(setup.key, done), setup.ladder, stage.num_chains)
+        positions, kernel = Position(stage.states.x, rungs), SimulatedTempering(setup.move)
         if is_settled or done >= self.max_iterations:
-            sample = stage.next("sample", better, stage.kernel, positions, num_steps)
+            sample = stage.next("sample", better, kernel, positions, setup.num_steps)
             return dataclasses.replace(sample, is_settled=is_settled)
-        return stage.next("iterate", better, stage.kernel, positions, self.steps)
+        return stage.next("iterate", better, kernel, positions, self.steps)
+
+
+def _lengths(weights: AnnealWeights) -> Float[np.ndarray, " step"]:
+    """√(symmetrised KL) from each β of a pass to the next: the scatter of log f_{k+1} − log f_k over the chains.
+
+    By quantiles, since a few chains far out must not draw all rungs to where they are.
+    """
+    low, high = np.nanquantile(weights.log_increments, [0.16, 0.84], axis=0)
+    return (high - low) / 2
 
 
 def is_flat(recording: Recording) -> bool:
@@ -233,6 +298,11 @@ def _start_each(key, path, start, rungs):
     # One chain at a time: a product over all chains would round differently for another number of them.
     chains = jnp.arange(len(rungs))
     return jax.lax.map(lambda c: start(jax.random.fold_in(key, c[0]), path, c[1]), (chains, rungs))
+
+
+def base_positions(key: Key, path: AbstractPath, rungs: Any) -> Position:
+    """Exact draws of the base, called to stand at these rungs."""
+    return _starts(key, path, _position_at_base, rungs)
 
 
 def _position_at_base(key: Key, path: AbstractPath, rung: Rung) -> Position:

@@ -2,6 +2,8 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from typing import Annotated, Any, NoReturn
 
 import jax
@@ -11,24 +13,38 @@ from rich.console import Console
 
 from tempering._errors import InputError
 from tempering.frontends.load import load, load_data, load_example
-from tempering.models import RBM
+from tempering.models import RBM, AbstractModel, LogDensity, Posterior
+from tempering.models.mixtures import GaussianMixture
 
 EXIT_GOOD, EXIT_USER_ERROR, EXIT_NOT_GOOD, EXIT_INTERRUPTED = 0, 2, 3, 130
-STAGES = {
+_STAGES = {
+    "tune": "tuning steps",
     "anneal": "annealing",
     "settle": "settling",
     "iterate": "initial iterations",
     "adjust": "adjusting",
     "sample": "sampling",
 }
+_BASE_WORDS = ("uniform", "bias", "field")  # anything else is a file
 
-ModelFile = Annotated[str | None, typer.Argument(help="FILE.npz, FILE.npz:NAME or FILE.mat; none: a small example.")]
-BaseFlag = Annotated[str | None, typer.Option(help="Where tempering starts: FILE of data, uniform, or bias.")]
+ModelFile = Annotated[
+    str | None,
+    typer.Argument(
+        help="FILE.npz, FILE.npz:NAME or FILE.mat for an RBM; FILE.py:NAME for a model of your own; mixture; "
+        "ising:ROWSxCOLUMNS:COUPLING; none: a small example."
+    ),
+]
+BaseFlag = Annotated[
+    str | None,
+    typer.Option(help="Where tempering starts: uniform, bias or FILE of data for an RBM, uniform or field for Ising."),
+]
 BinarizeFlag = Annotated[str | None, typer.Option(help="For grey values: threshold or random.")]
 ChainsFlag = Annotated[int, typer.Option(help="Independent chains.")]
 SweepsFlag = Annotated[int, typer.Option(help="Sweeps per chain after the warm-up.")]
 RungsFlag = Annotated[int, typer.Option(help="Inverse temperatures.")]
-LadderFlag = Annotated[str, typer.Option(help="uniform, geometric, geometric:SMALLEST, or b0,b1,...,1.")]
+LadderFlag = Annotated[
+    str, typer.Option(help="auto, adaptive, uniform, power:P, geometric:SMALLEST, or numbers b0,b1,...,1.")
+]
 PriorFlag = Annotated[str, typer.Option(help="Weights of the rungs: ends, ends:SHARE, uniform or exp:RATE.")]
 WarmupFlag = Annotated[str, typer.Option(help="annealed, iterations (the paper's), sams or wang_landau.")]
 SeedFlag = Annotated[int, typer.Option(help="Seed of all randomness.")]
@@ -39,17 +55,46 @@ QuietFlag = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 
 def read_inputs(
     model: str | None, base: str | None, data: str | None, binarize: str | None, seed: int
-) -> tuple[RBM, Any, np.ndarray | None]:
+) -> tuple[AbstractModel, Any, np.ndarray | None]:
     """The model, what tempering starts from, and the rows of data, from what was typed."""
-    rbm, own_base = (load(model), None) if model is not None else load_example()
+    with only_answers_on_stdout():  # a Python file may print
+        target, own_base = (load(model), None) if model is not None else load_example()
+    if not isinstance(target, RBM):
+        _check_useful(target, base, data, binarize)
+        return target, base, None
+    num_visible = target.num_visible
 
     def read(file: str) -> np.ndarray:
-        return load_data(file, num_visible=rbm.num_visible, binarize=binarize, seed=seed)
+        return load_data(file, num_visible=num_visible, binarize=binarize, seed=seed)
 
     rows = None if data is None else read(data)
     if base is None:
-        return rbm, own_base if rows is None else rows, rows
-    return rbm, base if base in ("uniform", "bias") else read(base), rows
+        return target, own_base if rows is None else rows, rows
+    return target, base if base in _BASE_WORDS else read(base), rows
+
+
+def _check_useful(model: AbstractModel, base: str | None, data: str | None, binarize: str | None) -> None:
+    """Refuse flags that mean nothing for this model; words for --base that it does not know it refuses itself."""
+    kind = type(model).__name__
+    for flag, value in (("--data", data), ("--binarize", binarize)):
+        if value is not None:
+            raise InputError(f"{flag} is for RBMs, which are models of rows of bits; this {kind} has no use for it.")
+    if base is not None and isinstance(model, LogDensity | Posterior | GaussianMixture):
+        raise InputError(f"--base {base} has no use here: this {kind} brings the base that it was made with.")
+    if base is not None and base not in _BASE_WORDS:
+        raise InputError(f"--base {base} is not for this {kind}: files of data are for RBMs. Leave it out.")
+
+
+@contextmanager
+def only_answers_on_stdout() -> Iterator[None]:
+    """What people's own functions print goes to standard error meanwhile, so that --json stays JSON."""
+    with redirect_stdout(sys.stderr):
+        yield
+
+
+def stage_in_words(stage: str) -> str:
+    """What a stage of a run is called on a terminal."""
+    return _STAGES.get(stage, stage)
 
 
 def use_cores(devices: int | None) -> None:

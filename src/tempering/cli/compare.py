@@ -25,7 +25,7 @@ def compare_command(
     chains: common.ChainsFlag = 100,
     sweeps: common.SweepsFlag = 1000,
     rungs: common.RungsFlag = 100,
-    ladder: common.LadderFlag = "uniform",
+    ladder: common.LadderFlag = "auto",
     prior: common.PriorFlag = "ends",
     warmup: common.WarmupFlag = "annealed",
     repeats: Annotated[int, typer.Option(help="How many seeds, from --seed on.")] = 1,
@@ -35,20 +35,28 @@ def compare_command(
     json: common.JsonFlag = False,
     quiet: common.QuietFlag = False,
 ) -> None:
-    """Estimate log Z of an RBM by every method, at a matched number of sweeps.
+    """Estimate log Z of a model by every method, at a matched number of sweeps.
 
     Without --budget each method gets --sweeps and the warm-up's sweeps. Exit status: 0 methods agree and at least one
     is good, 2 the arguments are wrong, 3 they disagree or none is good, 130 interrupted.
     """
     common.use_cores(devices)
-    rbm, start, rows = common.read_inputs(model, base, data, binarize, seed)
+    target, start, rows = common.read_inputs(model, base, data, binarize, seed)
     settings: dict[str, Any] = {
         "num_chains": chains, "num_sweeps": sweeps, "num_rungs": rungs, "betas": common.read_betas(ladder),
         "prior": prior, "warmup": warmup, "seed": seed,
     }  # fmt: skip
-    with _Bar(repeats, show=not quiet and sys.stderr.isatty()) as bar:
+    with _Bar(repeats, show=not quiet and sys.stderr.isatty()) as bar, common.only_answers_on_stdout():
         comparison = compare(
-            rbm, start, data=rows, methods=methods, budget=budget, repeats=repeats, truth=truth, watch=bar, **settings
+            target,
+            start,
+            data=rows,
+            methods=methods,
+            budget=budget,
+            repeats=repeats,
+            truth=truth,
+            watch=bar,
+            **settings,
         )
     if json:
         print(comparison.to_json())
@@ -77,7 +85,9 @@ class _Bar:
 
     def __call__(self, repeat: int, kind: RunKind, stage: str, share: float) -> None:
         which = f"{repeat + 1} of {self._repeats}: " if self._repeats > 1 else ""
-        self._bar.update(self._task, description=f"{which}{kind.value}, {common.STAGES[stage]}", completed=share)
+        self._bar.update(
+            self._task, description=f"{which}{kind.value}, {common.stage_in_words(stage)}", completed=share
+        )
 
 
 def _print(comparison: Comparison) -> None:

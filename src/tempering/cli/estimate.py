@@ -3,9 +3,11 @@
 import shlex
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -26,7 +28,7 @@ def estimate_command(
     chains: common.ChainsFlag = 100,
     sweeps: common.SweepsFlag = 1000,
     rungs: common.RungsFlag = 100,
-    ladder: common.LadderFlag = "uniform",
+    ladder: common.LadderFlag = "auto",
     prior: common.PriorFlag = "ends",
     warmup: common.WarmupFlag = "annealed",
     method: Annotated[
@@ -40,22 +42,22 @@ def estimate_command(
     json: common.JsonFlag = False,
     quiet: common.QuietFlag = False,
 ) -> None:
-    """Estimate log Z of an RBM.
+    """Estimate log Z of a model.
 
     Exit status: 0 good, 2 the arguments are wrong, 3 a number was computed but is not to be believed, 130 interrupted.
     """
     if resume and out is None:
         raise InputError("--resume needs --out DIR, the directory of the run to go on with.")
     common.use_cores(devices)
-    rbm, start, rows = common.read_inputs(model, base, data, binarize, seed)
+    target, start, rows = common.read_inputs(model, base, data, binarize, seed)
     settings: dict[str, Any] = {
         "num_chains": chains, "num_sweeps": sweeps, "num_rungs": rungs, "betas": common.read_betas(ladder),
         "prior": prior, "warmup": warmup, "method": method, "seed": seed, "chunk_sweeps": chunk,
     }  # fmt: skip
     message = ""
-    with _Watcher(show=not quiet and sys.stderr.isatty()) as watcher:
+    with _Watcher(show=not quiet and sys.stderr.isatty()) as watcher, common.only_answers_on_stdout():
         try:
-            result = estimate(rbm, start, data=rows, out=out, resume=resume, watch=watcher, **settings)
+            result = estimate(target, start, data=rows, out=out, resume=resume, watch=watcher, **settings)
         except Interrupted as stopped:
             result, message = None, str(stopped)
     if result is None:
@@ -98,7 +100,9 @@ class _Watcher:
         if progress.stage != self._stage:
             self._bar.remove_task(self._task)
             self._stage = progress.stage
-            self._task = self._bar.add_task(common.STAGES[progress.stage], total=progress.num_steps, estimate="")
+            self._task = self._bar.add_task(
+                common.stage_in_words(progress.stage), total=progress.num_steps, estimate=""
+            )
         self._bar.update(self._task, completed=progress.done, total=progress.num_steps, estimate=shown)
         return self.interrupted
 
@@ -109,31 +113,49 @@ class _Watcher:
 
 
 def _print_result(result: Result) -> None:
-    low, high = result.interval
     table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_row("log Z", f"[bold]{result.log_z:.4f}[/bold]")
-    table.add_row("standard error", f"{result.std_error:.4f}")
-    table.add_row("95 % interval", f"{low:.4f} to {high:.4f}")
+    for label, value in (*_answer_rows(result), *_run_rows(result), *_verdict_rows(result)):
+        table.add_row(label, value)
+    common.table_console().print(table)
+
+
+def _answer_rows(result: Result) -> Iterator[tuple[str, str]]:
+    """log Z, and what it is held against."""
+    low, high = result.interval
+    yield "log Z", f"[bold]{result.log_z:.4f}[/bold]"
+    yield "standard error", f"{result.std_error:.4f}"
+    yield "95 % interval", f"{low:.4f} to {high:.4f}"
     if result.exact_log_z is not None:
         where = "inside the interval" if low <= result.exact_log_z <= high else "outside the interval"
-        table.add_row("exact log Z", f"{result.exact_log_z:.4f} ({where})")
+        yield "exact log Z", f"{result.exact_log_z:.4f} ({where})"
     if result.annealed is not None:
-        table.add_row("annealing says", f"{result.annealed.log_z:.4f} ± {result.annealed.std_error:.4f}")
-    table.add_row("round trips", f"{result.diagnosis.round_trips_per_chain:.2f} per chain")
+        yield "annealing says", f"{result.annealed.log_z:.4f} ± {result.annealed.std_error:.4f}"
+
+
+def _run_rows(result: Result) -> Iterator[tuple[str, str]]:
+    """How the chains fared, and what else was asked for."""
+    yield "round trips", f"{result.diagnosis.round_trips_per_chain:.2f} per chain"
+    moves = result.recording.moves
+    if moves is not None:
+        low, high = np.nanmin(moves.acceptance), np.nanmax(moves.acceptance)
+        yield "moves accepted", f"{low:.2f} to {high:.2f}, by rung"
+        if moves.num_divergent.sum() > 0:
+            yield "divergences", f"{moves.num_divergent.sum():.0f} of {moves.num_moves.sum():.0f} trajectories"
     if result.mean_log_likelihood is not None:
         likelihood = result.mean_log_likelihood
         shown = f"{likelihood.value:.4f} ± {likelihood.std_error:.4f} over {likelihood.num_rows} rows"
-        table.add_row("mean log-likelihood", shown)
-    table.add_row(
-        "chains × sweeps",
-        f"{result.num_chains} × {result.num_sweeps} (+ {result.num_warmup_sweeps} of warm-up)",
-    )
-    table.add_row("seconds", f"{result.seconds:.1f}")
+        yield "mean log-likelihood", shown
+    sweeps = f"{result.num_chains} × {result.num_sweeps} (+ {result.num_warmup_sweeps} of warm-up)"
+    yield "chains × sweeps", sweeps
+    yield "seconds", f"{result.seconds:.1f}"
+
+
+def _verdict_rows(result: Result) -> Iterator[tuple[str, str]]:
+    """Whether to believe it, and all that was found."""
     colour = "green" if result.verdict.is_good else "red"
-    table.add_row("verdict", f"[{colour}]{result.verdict.value}[/{colour}]")
+    yield "verdict", f"[{colour}]{result.verdict.value}[/{colour}]"
     for finding in result.diagnosis.findings:
-        table.add_row("", f"{finding.seen}; {finding.cure}.")
-    common.table_console().print(table)
+        yield "", f"{finding.seen}; {finding.cure}."
 
 
 def _how_to_resume(out: Path | None) -> str:

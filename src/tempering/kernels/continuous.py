@@ -31,13 +31,13 @@ class ContinuousTempering(AbstractKernel):
     def __call__(self, key: Key, ladder: Ladder, state: ContinuousPosition) -> tuple[ContinuousPosition, Draw]:
         """Move x at the β where the chain stands, then draw where it goes next."""
         key_move, key_beta, key_accept = jax.random.split(key, 3)
-        x, _ = self.move(key_move, _at(ladder.path, state.beta), jnp.int32(0), state.x)
+        x, info = self.move(key_move, _at(ladder.path, state.beta), jnp.int32(0), state.x)
         log_f = ladder.path.log_densities(x)
         proposal = ladder.sample_beta(key_beta, log_f)
         log_ratio = _excess(ladder.path, x, log_f, proposal) - _excess(ladder.path, x, log_f, state.beta)
         accepted = jnp.log(jax.random.uniform(key_accept)) < log_ratio
         beta = jnp.where(accepted, proposal, state.beta)
-        draw = Draw(x, _nearest(ladder.path, state.beta), _nearest(ladder.path, beta), log_f)
+        draw = Draw(x, _nearest(ladder.path, state.beta), _nearest(ladder.path, beta), log_f, info)
         return ContinuousPosition(x, beta), draw
 
 

@@ -1,11 +1,12 @@
 """Gibbs moves, for models whose conditional laws can be drawn exactly."""
 
-import jax.numpy as jnp
+import equinox as eqx
+import jax
 
 from tempering._errors import InputError
-from tempering._types import Key, Rung, Scalar, State
+from tempering._types import Key, Rung, State
 from tempering.kernels.move import AbstractMove
-from tempering.ladder import AbstractPath
+from tempering.ladder import AbstractPath, MoveInfo
 
 
 class AbstractGibbsPath(AbstractPath):
@@ -17,12 +18,17 @@ class AbstractGibbsPath(AbstractPath):
 
 
 class BlockGibbs(AbstractMove):
-    """One full sweep of the path's own Gibbs sampler; for an RBM, h given v and then v given h."""
+    """Full sweeps of the path's own Gibbs sampler, one by default; for an RBM, h given v and then v given h."""
 
-    def __call__(self, key: Key, path: AbstractPath, rung: Rung, x: State) -> tuple[State, Scalar]:
-        """A sweep is always accepted."""
+    num_sweeps: int = eqx.field(static=True, default=1)
+
+    def __call__(self, key: Key, path: AbstractPath, rung: Rung, x: State) -> tuple[State, MoveInfo]:
+        """Sweeps are always accepted."""
         if not isinstance(path, AbstractGibbsPath):
             raise InputError(
                 f"BlockGibbs needs a path that can sweep itself, as an RBM's can; got a {type(path).__name__}."
             )
-        return path.gibbs_sweep(key, rung, x), jnp.ones(())
+        if self.num_sweeps == 1:
+            return path.gibbs_sweep(key, rung, x), MoveInfo.accepted()
+        x = jax.lax.fori_loop(0, self.num_sweeps, lambda i, x: path.gibbs_sweep(jax.random.fold_in(key, i), rung, x), x)
+        return x, MoveInfo.accepted()

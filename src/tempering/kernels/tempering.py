@@ -13,6 +13,8 @@ from tempering.ladder import Draw, Ladder
 class AbstractKernel(eqx.Module):
     """One step of a chain. Its state is what the next step needs; the draw is what statistics may see."""
 
+    move: eqx.AbstractVar[AbstractMove]
+
     def __call__(self, key: Key, ladder: Ladder, state: Any) -> tuple[Any, Any]:
         """The next state, and a draw."""
         raise NotImplementedError
@@ -39,7 +41,7 @@ class SimulatedTempering(AbstractKernel):
     def __call__(self, key: Key, ladder: Ladder, state: Position) -> tuple[Position, Draw]:
         """Move x at the rung where the chain stands, then draw where it goes next."""
         key_move, key_rung = jax.random.split(key)
-        x, _ = self.move(key_move, ladder.path, state.rung, state.x)
+        x, info = self.move(key_move, ladder.path, state.rung, state.x)
         log_f = ladder.path.log_densities(x)
         rung = ladder.sample_rung(key_rung, log_f)
-        return Position(x, rung), Draw(x=x, origin=state.rung, rung=rung, log_f=log_f)
+        return Position(x, rung), Draw(x=x, origin=state.rung, rung=rung, log_f=log_f, info=info)

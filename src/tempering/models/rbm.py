@@ -11,18 +11,20 @@ from jaxtyping import Array, Float
 from tempering._errors import InputError
 from tempering._softplus import SoftplusSums, fit_softplus_sums
 from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar
-from tempering.kernels import AbstractGibbsPath
-from tempering.ladder import checked_betas
+from tempering.kernels import AbstractGibbsPath, AbstractMove, BlockGibbs
+from tempering.ladder import AbstractPath, checked_betas
 from tempering.models.enumeration import enumeration_cost, log_z_by_enumeration
+from tempering.models.model import AbstractModel
 
 Base = Literal["uniform", "bias"] | Any  # or an array: 0/1 data (row, visible), or frequencies (visible,)
 
 _SMOOTHING = 0.02  # of the base comes from a fair coin: a pixel that is never on must not freeze the ladder
 _ROWS_AT_ONCE = 4096
+_QUICK_TERMS = 2 * 10**9  # enumerated unasked below this, which is about two seconds
 _HIGHEST = jax.lax.Precision.HIGHEST  # a GPU would otherwise round the weights to ten bits
 
 
-class RBM(eqx.Module):
+class RBM(AbstractModel):
     """log f(v, h) = v·c + vᵀWh + h·b over bits v, h, with c = `vbias` and b = `hbias` (Section 4.2).
 
     ```python
@@ -70,9 +72,22 @@ class RBM(eqx.Module):
         """How many terms `exact_log_z` would visit: 10⁹ of them take about a second."""
         return enumeration_cost(np.asarray(self.weights))
 
+    def quick_log_z(self) -> float | None:
+        """By enumeration, where that is quick."""
+        return self.exact_log_z() if self.enumeration_cost() <= _QUICK_TERMS else None
+
     def path(self, base: Base, betas: HostPerRung) -> "RBMPath":
         """The tempered path from a product of Bernoullis to this RBM; see `base_logits` for what `base` may be."""
-        return RBMPath.create(self, self.base_logits(base), betas)
+        return RBMPath.create(self, self.base_logits("bias" if base is None else base), betas)
+
+    def move(self) -> AbstractMove:
+        """A sweep of block Gibbs."""
+        return BlockGibbs()
+
+    def states_of(self, path: AbstractPath, rows: np.ndarray) -> "RBMState":
+        """Rows of 0/1 data with their hidden fields."""
+        assert isinstance(path, RBMPath)
+        return jax.vmap(path.state_of)(jnp.asarray(rows, jnp.float32))
 
     def base_logits(self, base: Base) -> Float[np.ndarray, " visible"]:
         """Log-odds of p_1: "uniform", "bias" (the RBM's own c), 0/1 data, or frequencies in [0, 1].

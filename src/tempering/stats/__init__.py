@@ -9,6 +9,10 @@ from tempering.stats.blocked import BlockedStats as BlockedStats
 from tempering.stats.blocked import Travel as Travel
 from tempering.stats.draws import Draws as Draws
 from tempering.stats.draws import KeptDraws as KeptDraws
+from tempering.stats.moves import MoveCounts as MoveCounts
+from tempering.stats.moves import MoveSums as MoveSums
+from tempering.stats.moves import TuningCounts as TuningCounts
+from tempering.stats.moves import TuningSums as TuningSums
 from tempering.stats.record import JUST_RTS as JUST_RTS
 from tempering.stats.record import MAX_BLOCK_STEPS as MAX_BLOCK_STEPS
 from tempering.stats.record import Keep as Keep
@@ -17,6 +21,8 @@ from tempering.stats.record import TemperingRecord as TemperingRecord
 from tempering.stats.record import Trace as Trace
 from tempering.stats.record import TransitionSums as TransitionSums
 from tempering.stats.record import chain_groups as chain_groups
+from tempering.stats.states import WeightedDraws as WeightedDraws
+from tempering.stats.states import systematic_picks as systematic_picks
 from tempering.stats.sums import SlopeSums as SlopeSums
 from tempering.stats.sums import StepSums as StepSums
 from tempering.stats.sums import TemperingStats as TemperingStats

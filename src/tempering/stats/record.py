@@ -12,10 +12,13 @@ from jaxtyping import Array, Float, Int
 from tempering.ladder import Draw, Ladder
 from tempering.stats.blocked import BlockedStats
 from tempering.stats.draws import KeptDraws
+from tempering.stats.moves import MoveCounts, MoveSums, TuningCounts, TuningSums
+from tempering.stats.states import StateTrace, WeightedDraws
 from tempering.stats.sums import TemperingStats
 from tempering.stats.target import HostTargetSums, TargetSums
 
 MAX_BLOCK_STEPS = 250  # keeps float32 sums exact enough and a lost block short
+_OPTIONAL = ("transitions", "target", "moves", "tuning", "states")
 _MAX_GROUPS = 10  # of chains, for the errors of estimates made from transition matrices
 
 
@@ -28,6 +31,8 @@ class Keep:
     transitions: bool = False  # Rao-Blackwellized, for RSD: K × K numbers a chain
     draws: bool = False  # for MBAR and BAR: features of every draw, up to `MAX_KEPT_DRAWS`
     expect: Callable[[Any], Any] | None = None  # g(x), whose mean under the target is wanted
+    moves: bool = False  # how often moves are accepted, for those that may be refused
+    states: bool = False  # x itself, for draws of the target
 
 
 JUST_RTS = Keep()
@@ -82,20 +87,27 @@ class TemperingRecord(eqx.Module):
     trace: Trace
     transitions: TransitionSums | None
     target: TargetSums | None = None
+    moves: MoveSums | None = None
+    tuning: TuningSums | None = None
+    states: StateTrace | None = None
 
     @classmethod
-    def empty(cls, ladder: Ladder, *, any_range: bool = True, keep: Keep = JUST_RTS) -> "TemperingRecord":
+    def empty(
+        cls, ladder: Ladder, *, any_range: bool = True, keep: Keep = JUST_RTS, tuning: TuningSums | None = None
+    ) -> "TemperingRecord":
         """An empty record; what is kept beyond the sums for RTS is kept on request."""
         stats = TemperingStats.empty(ladder, any_range=any_range, with_slopes=keep.slopes, with_steps=keep.steps)
         transitions = TransitionSums.empty(ladder) if keep.transitions else None
         target = None if keep.expect is None else TargetSums.empty(ladder, keep.expect)
-        return cls(stats, Trace.empty(ladder, with_features=keep.draws), transitions, target)
+        moves = MoveSums.empty(ladder) if keep.moves else None
+        states = StateTrace.empty(ladder, MAX_BLOCK_STEPS) if keep.states else None
+        return cls(stats, Trace.empty(ladder, with_features=keep.draws), transitions, target, moves, tuning, states)
 
     def update(self, ladder: Ladder, draw: Draw) -> "TemperingRecord":
         """Fold one draw into each part."""
-        transitions = None if self.transitions is None else self.transitions.update(ladder, draw)
-        target = None if self.target is None else self.target.update(ladder, draw)
-        return TemperingRecord(self.stats.update(ladder, draw), self.trace.update(ladder, draw), transitions, target)
+        parts = {name: getattr(self, name) for name in _OPTIONAL}
+        updated = {name: None if part is None else part.update(ladder, draw) for name, part in parts.items()}
+        return TemperingRecord(self.stats.update(ladder, draw), self.trace.update(ladder, draw), **updated)
 
     def on_host(self) -> "Recording":
         """What all chains kept of this block, in float64."""
@@ -103,7 +115,9 @@ class TemperingRecord(eqx.Module):
         groups = chain_groups(stats.num_chains)
         sums = None if self.transitions is None else _group_sums(np.asarray(self.transitions.sums), groups)
         counts = _transition_counts(self.trace, groups, len(stats.log_prior))
-        return Recording(stats, counts, sums, self._draws(), None if self.target is None else self.target.on_host())
+        others = {name: getattr(self, name) for name in ("target", "moves", "tuning", "states")}
+        on_host = {name: None if part is None else part.on_host() for name, part in others.items()}
+        return Recording(stats, counts, sums, self._draws(), **on_host)
 
     def _draws(self) -> KeptDraws | None:
         trace = self.trace
@@ -121,18 +135,19 @@ class Recording(eqx.Module):
     transition_sums: Float[np.ndarray, "group rung rung"] | None
     draws: KeptDraws | None = None
     target: HostTargetSums | None = None
+    moves: MoveCounts | None = None
+    tuning: TuningCounts | None = None
+    states: WeightedDraws | None = None
 
     def then(self, later: "Recording") -> "Recording":
         """This recording followed by one later block of the same chains."""
-        sums, draws, target = None, None, None
+        sums = None
         if self.transition_sums is not None and later.transition_sums is not None:
             sums = self.transition_sums + later.transition_sums
-        if self.draws is not None and later.draws is not None:
-            draws = self.draws.then(later.draws)
-        if self.target is not None and later.target is not None:
-            target = self.target.then(later.target)
+        pairs = {n: (getattr(self, n), getattr(later, n)) for n in ("draws", "target", "moves", "tuning", "states")}
+        joined = {n: None if mine is None or new is None else mine.then(new) for n, (mine, new) in pairs.items()}
         counts = self.transition_counts + later.transition_counts
-        return Recording(self.stats.then(later.stats), counts, sums, draws, target)
+        return Recording(self.stats.then(later.stats), counts, sums, **joined)
 
 
 def chain_groups(num_chains: int) -> Int[np.ndarray, " chain"]:

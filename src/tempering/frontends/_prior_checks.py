@@ -1,0 +1,165 @@
+"""Priors that come as two halves, a density and a way to draw: are they the same prior?"""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float
+
+from tempering._errors import InputError
+from tempering._types import Key, LogF, Scalar, State
+from tempering.bases import AbstractBase
+from tempering.models import Posterior
+
+_FALSE_FAILURE = 1e-6  # the probability that a right prior is refused
+_NUM_LOOKS = 512  # draws that only say where the prior lies and how wide it is
+_MAX_NONFINITE = 1e-3  # of the draws; float32 rounds a few to the edge of their support, and those are drawn again
+_NUM_STEPS = 2**18  # over all coordinates: about a tenth of a second for a small model
+_MAX_COORDINATES = 1024
+_STEP = 2.4  # of a proposal, in spreads of its coordinate: as far as one coordinate can usefully go
+
+
+class DrawnPrior(AbstractBase):
+    """A prior on unconstrained space, normalised up to a constant, that can be drawn from exactly."""
+
+    log_p: LogF
+    draw: Callable[[Key], State]
+
+    def log_density(self, x: State) -> Scalar:
+        """With the log-Jacobians of the map from unconstrained space."""
+        return self.log_p(x)
+
+    def sample(self, key: Key) -> State:
+        """A draw; a second one where the first was rounded to the edge of its support, as float32 does now and then."""
+        both = jax.vmap(self.draw)(jax.random.split(key))
+        is_finite = jnp.all(jnp.isfinite(ravel_pytree(jax.tree.map(lambda leaf: leaf[0], both))[0]))
+        return jax.tree.map(lambda leaf: jnp.where(is_finite, leaf[0], leaf[1]), both)
+
+
+def check_prior(prior: AbstractBase | Posterior, *, num_draws: int | None = None, seed: int = 0) -> None:
+    """Refuse a prior whose draws do not follow its density: every estimate tempered from it would be wrong.
+
+    ```python
+    check_prior(Unnormalised(log_f, draw))
+    ```
+
+    From each draw u one Metropolis step in one coordinate is taken with the density. If u follows it, (u, u′) and
+    (u′, u) have the same law, so that d = g(u′) − g(u) is symmetric about 0 for every g. Then, for any number of
+    draws and however heavy the tails, P(|Σd| > t √Σd²) ≤ 2 exp(−t²/2) (Efron 1969): a right prior is refused with
+    probability 1e-6 at most. Stein's identity E[u ∂ log p] = −1 is the same for a short step, but its terms have no
+    variance in a hierarchical model. Not seen: a wrong constant, which cancels, and faults smaller than about
+    10/√num_draws of a coordinate's spread.
+    """
+    base = prior.prior if isinstance(prior, Posterior) else prior
+    one = jax.eval_shape(base.sample, jax.random.key(0))
+    if not all(jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in jax.tree.leaves(one)):
+        raise InputError("check_prior(...) is for priors over real numbers; bits and whole numbers have no gradient.")
+    names, (_, unflatten) = _names(one), ravel_pytree(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), one))
+    num = int(np.clip(_NUM_STEPS // len(names), 256, 16384)) if num_draws is None else num_draws
+    draw = base.draw if isinstance(base, DrawnPrior) else base.sample  # before anything is drawn again
+    draws = np.asarray(_flat_draws(draw, jax.random.split(jax.random.key(seed), _NUM_LOOKS + num)))
+    _check_draws(draws, names)
+    looks, starts = np.split(draws, [_NUM_LOOKS])
+    low, center, high = np.nanpercentile(looks, [25, 50, 75], axis=0)  # which exist for every prior
+
+    def log_density(rows):
+        return np.asarray(_log_densities(base, unflatten, jnp.asarray(rows)), np.float64)
+
+    starts, log_starts = _with_density(starts, log_density(starts))
+    rng, ratios = np.random.default_rng(seed), {}
+    for i in np.unique(np.linspace(0, len(names) - 1, min(len(names), _MAX_COORDINATES)).astype(int)):
+        ends = _stepped(rng, starts, log_starts, log_density, int(i), float(_STEP * (high - low)[i]))
+        ratios[names[i]] = _asymmetry(
+            (starts[:, i] - center[i]) / (high - low)[i], (ends - center[i]) / (high - low)[i]
+        )
+    _check_symmetric(ratios)
+
+
+def _check_draws(draws: Float[np.ndarray, "draw dim"], names: list[str]) -> None:
+    """Refuse what cannot be tempered from at all: draws that are not finite, or that repeat."""
+    bad = ~np.isfinite(draws)
+    if bad.any(axis=1).mean() > _MAX_NONFINITE:
+        raise InputError(
+            f"{bad.any(axis=1).sum()} of {len(draws)} prior draws are not finite on unconstrained space, in "
+            f"`{names[int(bad.sum(axis=0).argmax())]}` above all: the prior is improper, or too extreme for single "
+            "precision. Choose a prior with less mass at the edge of its support."
+        )
+    for name, column in zip(names, draws.T, strict=True):
+        if len(np.unique(column)) < len(column) / 2:
+            raise InputError(
+                f"Prior draws of `{name}` repeat: it is discrete, a constant, or not drawn from its prior. "
+                "Only continuous parameters can be tempered; sum discrete ones out, and pass constants as they are."
+            )
+
+
+@eqx.filter_jit
+def _flat_draws(draw: Callable[[Key], State], keys: Array) -> Float[Array, "draw dim"]:
+    return jax.vmap(lambda key: ravel_pytree(draw(key))[0])(keys)
+
+
+@eqx.filter_jit
+def _log_densities(base: AbstractBase, unflatten: Callable[[Array], State], rows: Array) -> Float[Array, " draw"]:
+    return jax.vmap(lambda row: base.log_density(unflatten(row)))(rows)
+
+
+def _with_density(starts: np.ndarray, log_starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Those draws at which the prior has a density; nearly all must."""
+    is_right = np.isfinite(log_starts)
+    if np.mean(~is_right) > _MAX_NONFINITE:
+        raise InputError(
+            f"The prior's density is NaN, 0 or infinite at {np.sum(~is_right)} of {len(starts)} of its own draws: the "
+            "two do not belong together, or the prior is too extreme for single precision. Choose a narrower one."
+        )
+    spare = int(is_right.argmax())  # takes the place of the others, so that shapes and compiled code stay the same
+    return np.where(is_right[:, None], starts, starts[spare]), np.where(is_right, log_starts, log_starts[spare])
+
+
+def _stepped(
+    rng: np.random.Generator,
+    starts: np.ndarray,
+    log_starts: np.ndarray,
+    log_density: Callable[[np.ndarray], np.ndarray],
+    coordinate: int,
+    size: float,
+) -> Float[np.ndarray, " draw"]:
+    """One coordinate of each draw after a Metropolis step in it."""
+    proposed = starts.copy()
+    proposed[:, coordinate] += (size * rng.normal(size=len(starts))).astype(starts.dtype)
+    log_ratio = np.nan_to_num(log_density(proposed), nan=-np.inf) - log_starts
+    is_taken = np.log(rng.uniform(size=len(starts))) < log_ratio
+    return np.where(is_taken, proposed[:, coordinate], starts[:, coordinate])
+
+
+def _asymmetry(before: np.ndarray, after: np.ndarray) -> float:
+    """The larger |Σd|/√Σd² of two functions: one that sees where the coordinate lies, one how wide it is."""
+    changes = np.stack([np.tanh(after) - np.tanh(before), _width(after) - _width(before)]).astype(np.float64)
+    squares = (changes**2).sum(axis=1)
+    return float(np.max(np.abs(changes.sum(axis=1)) / np.sqrt(np.where(squares > 0, squares, 1.0))))
+
+
+def _width(z: np.ndarray) -> np.ndarray:
+    return z**2 / (1 + z**2)
+
+
+def _check_symmetric(ratios: dict[str, float]) -> None:
+    limit = np.sqrt(2 * np.log(2 * 2 * len(ratios) / _FALSE_FAILURE))
+    where = max(ratios, key=lambda name: ratios[name])
+    if ratios[where] > limit:
+        raise InputError(
+            f"The draws of the prior do not follow its density, in `{where}` above all ({ratios[where]:.1f}, where "
+            f"{limit:.1f} is exceeded once in a million times by chance): log Z would be wrong. One of the two is at "
+            "fault; write that prior in another way."
+        )
+
+
+def _names(one: State) -> list[str]:
+    """A name per coordinate: theta[0], theta[1] … in the order in which states are flattened."""
+    names = []
+    for where, leaf in jax.tree_util.tree_flatten_with_path(one)[0]:
+        name = jax.tree_util.keystr(where, simple=True, separator=".") or "x"
+        indices = np.ndindex(leaf.shape) if leaf.shape else [()]
+        names += [name + (f"[{', '.join(map(str, index))}]" if index else "") for index in indices]
+    return names

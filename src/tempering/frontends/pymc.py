@@ -1,0 +1,243 @@
+"""From a PyMC model to a posterior whose log Z is its evidence."""
+
+import importlib
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from tempering._errors import InputError
+from tempering._types import Key, Scalar, State
+from tempering.frontends._prior_checks import DrawnPrior, check_prior
+from tempering.models import Posterior
+
+_FAILURES = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, NotImplementedError)
+_IMPROPER = {"FlatRV", "HalfFlatRV"}
+
+
+def from_pymc(model: Any) -> Posterior:
+    """The posterior of a `pymc.Model`.
+
+    ```python
+    with pm.Model() as model:
+        ...
+    estimate(from_pymc(model)).log_z                 # log p(observed), the evidence
+    ```
+
+    The prior is that of the free variables; the likelihood is that of the observed ones, and `Potential`s as they are,
+    so that log Z includes them. All constants are kept. Variables move on PyMC's unconstrained space, and come back by
+    their names, with `Deterministic`s. Refused: what cannot be drawn from its prior or has no gradient (discrete or
+    improper variables, LKJ priors, which PyMC does not normalise), and what hides data (minibatches).
+    """
+    _check_model(model)
+    with _kept_settings():
+        program = _Program.create(model)
+    prior = DrawnPrior(program.log_prior, program.draw)
+    check_prior(prior)
+    return Posterior(program.log_likelihood, prior, constrain=program.constrain, measure=_measure(model))
+
+
+class _Program(eqx.Module):
+    """A model as JAX functions. States are dicts of unconstrained arrays, by the names of PyMC's value variables."""
+
+    names: tuple[str, ...] = eqx.field(static=True)  # of the value variables
+    shown: tuple[str, ...] = eqx.field(static=True)  # of what people want to see
+    log_densities: Callable[..., Any]  # of the prior and of the likelihood
+    values: Callable[..., Any]
+    draws: Callable[..., Any]  # from random states
+    num_keys: int = eqx.field(static=True)
+
+    @classmethod
+    def create(cls, model: Any) -> "_Program":
+        """Every graph translated once."""
+        get_jaxified_graph = _module("pymc.sampling.jax").get_jaxified_graph
+        is_transformed_name = _module("pymc.util").is_transformed_name
+        inputs = model.value_vars
+        shown = [value for value in model.unobserved_value_vars if not is_transformed_name(value.name)]
+        halves = [model.logp(vars=model.free_RVs, jacobian=True), _log_likelihood(model)]
+        draws, num_keys = _drawing(model)
+        try:
+            log_densities, values = get_jaxified_graph(inputs, halves), get_jaxified_graph(inputs, shown)
+        except _FAILURES as error:
+            raise InputError(f"The model cannot be written in JAX: {_first_line(error)}") from error
+        names = tuple(value.name for value in inputs)
+        return cls(names, tuple(value.name for value in shown), log_densities, values, draws, num_keys)
+
+    def draw(self, key: Key) -> State:
+        """An exact draw of the prior."""
+        states = [{"bit_generator": 1, "jax_state": own} for own in jax.random.split(key, self.num_keys)]
+        with _quiet_about_precision():
+            drawn = self.draws(*states)
+        return {name: jnp.asarray(value, jnp.result_type(float)) for name, value in zip(self.names, drawn, strict=True)}
+
+    def log_prior(self, u: State) -> Scalar:
+        """log p of the free variables, with the log-Jacobians of PyMC's transforms."""
+        return self._log_densities(u)[0]
+
+    def log_likelihood(self, u: State) -> Scalar:
+        """log p of the observed variables, and potentials."""
+        return self._log_densities(u)[1]
+
+    def constrain(self, u: State) -> dict[str, Array]:
+        """Free variables and deterministics by name."""
+        with _quiet_about_precision():
+            values = self.values(*(u[name] for name in self.names))
+        return dict(zip(self.shown, map(jnp.asarray, values), strict=True))
+
+    def _log_densities(self, u: State) -> list[Scalar]:
+        with _quiet_about_precision():
+            answers = self.log_densities(*(u[name] for name in self.names))
+        return [jnp.asarray(answer, jnp.result_type(float)) for answer in answers]
+
+
+def _module(name: str) -> Any:
+    """A module of PyMC or PyTensor, imported only when a model needs it."""
+    return importlib.import_module(name)
+
+
+@contextmanager
+def _kept_settings() -> Iterator[None]:
+    """PyMC's bridge to JAX turns double precision on and asks for 100 devices when it is imported: undo both."""
+    uses_x64, environment = jax.config.jax_enable_x64, dict(os.environ)  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        with warnings.catch_warnings():
+            # That PyTensor finds no BLAS of its own says nothing about JAX, which has one.
+            warnings.filterwarnings("ignore", message="PyTensor could not link to a BLAS")
+            yield
+    finally:
+        jax.config.update("jax_enable_x64", uses_x64)
+        for name in set(os.environ) | set(environment):
+            if name in environment:
+                os.environ[name] = environment[name]
+            else:
+                del os.environ[name]
+
+
+@contextmanager
+def _quiet_about_precision() -> Iterator[None]:
+    """PyTensor's graphs ask for float64; JAX answers in float32 as it always does, and warns at every request."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Explicitly requested dtype")
+        yield
+
+
+def _drawing(model: Any) -> tuple[Callable[..., Any], int]:
+    """A function from random states to draws of all value variables, and how many states it takes."""
+    drawn = _module("pymc.initial_point").make_initial_point_expression(
+        free_rvs=model.free_RVs,
+        rvs_to_transforms=model.rvs_to_transforms,
+        initval_strategies={},
+        default_strategy="prior",
+        return_transformed=True,
+    )
+    try:
+        drawn = _by_inversion(drawn)
+        generators = _module("pymc.pytensorf").find_rng_nodes(drawn)
+        states = [generator.type() for generator in generators]  # so that the model's own generators stay untouched
+        fed = _module("pytensor.graph.replace").clone_replace(drawn, dict(zip(generators, states, strict=True)))
+        graph = _module("pytensor.graph.fg").FunctionGraph(states, fed, clone=True)
+        _rewrite(graph)
+        function = _module("pytensor.link.jax.dispatch").jax_funcify(graph)
+        keys = jax.random.split(jax.random.key(0), len(states))
+        with _quiet_about_precision():
+            jax.eval_shape(lambda keys: function(*({"bit_generator": 1, "jax_state": key} for key in keys)), keys)
+    except _FAILURES as error:
+        raise InputError(
+            f"The prior cannot be drawn from in JAX: {_first_line(error)} Write that prior with another distribution, "
+            "as a Normal or Uniform variable inside a Deterministic for instance."
+        ) from error
+    return function, len(states)
+
+
+def _by_inversion(drawn: list[Any]) -> list[Any]:
+    """The same with the inverse distribution function at a uniform number where JAX has no way to draw."""
+    pt, icdf = _module("pytensor.tensor"), _module("pymc.logprob.basic").icdf
+    sampler_of = _module("pytensor.link.jax.dispatch.random").jax_sample_fn.dispatch
+    random_variable = _module("pytensor.tensor.random.op").RandomVariable
+    graph = _module("pytensor.graph.fg").FunctionGraph(outputs=drawn, clone=True)
+    _rewrite(graph)  # which writes many distributions in terms of those that JAX has
+    for node in reversed(graph.toposort()):
+        if isinstance(node.op, random_variable) and sampler_of(type(node.op)) is sampler_of(object):
+            variable = node.outputs[1]
+            uniform = pt.random.uniform(size=tuple(variable.shape))
+            own = _INVERSES.get(node.op.name)
+            value = icdf(variable, uniform) if own is None else own(pt, uniform, *node.op.dist_params(node))
+            graph.replace(variable, value.astype(variable.dtype), import_missing=True)
+    return graph.outputs
+
+
+def _rewrite(graph: Any) -> None:
+    _module("pytensor.compile.mode").JAX.optimizer.rewrite(graph)
+
+
+def _truncated_normal(pt: Any, uniform: Any, mu: Any, sigma: Any, lower: Any, upper: Any) -> Any:
+    """The inverse of (Φ(z) − Φ(α)) / (Φ(β) − Φ(α)), in terms of erf, 2 Φ(z) − 1 = erf(z/√2)."""
+    low, high = (pt.erf((end - mu) / (sigma * pt.sqrt(2.0))) for end in (lower, upper))
+    return mu + sigma * pt.sqrt(2.0) * pt.erfinv(low + uniform * (high - low))
+
+
+def _weibull(pt: Any, uniform: Any, shape: Any) -> Any:
+    """The inverse of 1 − exp(−x^shape), at 1 − uniform."""
+    return (-pt.log(uniform)) ** (1 / shape)
+
+
+_INVERSES = {"truncated_normal": _truncated_normal, "weibull": _weibull}  # which PyMC itself does not invert
+
+
+def _log_likelihood(model: Any) -> Any:
+    return model.logp(vars=[*model.observed_RVs, *model.potentials])
+
+
+def _check_model(model: Any) -> None:
+    try:
+        pymc = _module("pymc")
+    except ImportError as error:
+        raise InputError(f"from_pymc(...) needs PyMC ({error}): pip install 'tempering[pymc]'.") from error
+    if not isinstance(model, pymc.Model):
+        raise InputError(f"from_pymc(...) takes a pymc.Model, got a {type(model).__name__}.")
+    if not model.free_RVs:
+        raise InputError("The model has no free variable, so log Z is its log density.")
+    if not model.observed_RVs and not model.potentials:
+        raise InputError("The model observes nothing, so log Z is 0: give data with `observed=`.")
+    for variable in model.free_RVs:
+        _check_free(variable, pymc.discrete_types)
+    for variable in model.observed_RVs:
+        if "Minibatch" in type(variable.owner.op).__name__:
+            raise InputError(
+                f"`{variable.name}` is a minibatch, so that there is no one likelihood: leave out `total_size`."
+            )
+
+
+def _check_free(variable: Any, discrete_types: Any) -> None:
+    name, kind = variable.name, type(variable.owner.op).__name__
+    if variable.dtype in discrete_types:
+        raise InputError(f"`{name}` is discrete, and has no gradient: sum it out, with pm.Mixture for instance.")
+    if kind in _IMPROPER:
+        raise InputError(f"The prior of `{name}` is improper and has no draws; give it a proper one, however wide.")
+    if "LKJ" in kind:
+        raise InputError(
+            f"The prior of `{name}` is an LKJ, whose density PyMC does not normalise: build the correlations from "
+            "normalised parts, or write the model in NumPyro, whose LKJ is normalised."
+        )
+
+
+def _measure(model: Any) -> str:
+    """What log Z is, in words."""
+    discrete_types = _module("pymc").discrete_types
+    counted = [variable.name for variable in model.observed_RVs if variable.dtype in discrete_types]
+    measured = [variable.name for variable in model.observed_RVs if variable.dtype not in discrete_types]
+    potentials = [potential.name for potential in model.potentials]
+    parts = [f"the density of {', '.join(measured)} (Lebesgue measure)"] if measured else []
+    parts += [f"the probability of {', '.join(counted)} (counting measure)"] if counted else []
+    parts += [f"the potentials {', '.join(potentials)} as they are, normalised or not"] if potentials else []
+    return " times ".join(parts)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

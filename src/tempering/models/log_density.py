@@ -1,0 +1,240 @@
+"""Targets that people write down themselves: any log f with a base, or a likelihood with a prior."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from tempering._errors import InputError
+from tempering._types import HostPerRung, LogF, State
+from tempering.bases import AbstractBase, as_base
+from tempering.kernels import HMC, AbstractMove, BitFlips
+from tempering.models.model import AbstractModel
+from tempering.paths import GeometricPath, LikelihoodPath
+
+_NUM_TRIALS = 64  # draws of the base at which a model is looked at before anything runs
+_TWO_ENDS = np.array([0.0, 1.0])
+
+
+class LogDensity(AbstractModel):
+    """Any unnormalised log f over a pytree of real arrays (or of bits), tempered from a base.
+
+    ```python
+    model = LogDensity(lambda x: -jnp.sum(x**4), base=Normal(jnp.zeros(3)))
+    estimate(model).log_z                            # log ∫ f(x) dx
+    ```
+
+    `log_f` is written with `jax.numpy`, for one x. Bits move by flips, everything else by Hamiltonian dynamics, which
+    needs a gradient, unless a `move` says otherwise.
+    """
+
+    log_f: LogF
+    base: AbstractBase
+    own_move: AbstractMove
+
+    def __init__(self, log_f: LogF, base: Any, *, move: AbstractMove | None = None):
+        """Both are tried at draws of the base before anything runs."""
+        self.log_f, self.base = log_f, as_base(base)
+        self.own_move = _tried("log_f", log_f, self.base, move)
+        self.path(None, _TWO_ENDS)  # refuses an improper base
+
+    def path(self, base: Any, betas: HostPerRung) -> GeometricPath:
+        """The geometric path from `base`, if another one is given."""
+        chosen = self.base if base is None else as_base(base)
+        if base is not None:
+            check_same_form(chosen, _form(self.base))
+            _tried("log_f", self.log_f, chosen, self.own_move)
+        return GeometricPath.create(self.log_f, chosen, betas)
+
+    def move(self) -> AbstractMove:
+        """The one that was given; else flips for bits, HMC for numbers."""
+        return self.own_move
+
+    def ladder(self) -> str:
+        """Where densities narrow by an unknown factor, the rungs must be found."""
+        return "adaptive"
+
+    def keeps_draws(self) -> bool:
+        """Draws of the target are half of what such models are for."""
+        return True
+
+
+class Posterior(AbstractModel):
+    """A Bayesian model, f(x) = prior(x) · likelihood(x): log Z is the log evidence, or marginal likelihood.
+
+    ```python
+    model = Posterior(log_likelihood, prior=Normal(jnp.zeros(3), 10.0))
+    ```
+
+    Tempering raises the likelihood to the power β, so that it goes from the prior to the posterior. `constrain` turns a
+    state into named parameters; `measure` says in words what log Z is an integral over.
+    """
+
+    log_likelihood: LogF
+    prior: AbstractBase
+    own_move: AbstractMove
+    constrain: Callable[[State], dict[str, Array]] | None
+    measure: str = eqx.field(static=True)
+
+    def __init__(
+        self,
+        log_likelihood: LogF,
+        prior: Any,
+        *,
+        constrain: Callable[[State], dict[str, Array]] | None = None,
+        measure: str = "the prior as given",
+        move: AbstractMove | None = None,
+    ):
+        """The likelihood is tried at draws of the prior before anything runs."""
+        self.log_likelihood, self.prior = log_likelihood, as_base(prior)
+        self.constrain, self.measure = constrain, measure
+        self.own_move = _tried("log_likelihood", log_likelihood, self.prior, move)
+        self.path(None, _TWO_ENDS)  # refuses an improper prior
+
+    def path(self, base: Any, betas: HostPerRung) -> LikelihoodPath:
+        """From the prior, always: another base would not be this model's evidence."""
+        if base is not None:
+            raise InputError("A Posterior is tempered from its prior; give no `base`, or use LogDensity instead.")
+        return LikelihoodPath.create(self.log_likelihood, self.prior, betas)
+
+    def move(self) -> AbstractMove:
+        """The one that was given; else flips for bits, HMC for numbers."""
+        return self.own_move
+
+    def ladder(self) -> str:
+        """As for any density."""
+        return "adaptive"
+
+    def keeps_draws(self) -> bool:
+        """Yes: they are the posterior."""
+        return True
+
+    def named(self, x: State) -> dict[str, Array]:
+        """By `constrain`, where it was given."""
+        return super().named(x) if self.constrain is None else self.constrain(x)
+
+
+def check_same_form(base: AbstractBase, expected: Any) -> None:
+    """Refuse a base whose draws are unlike the states of the model: another tree, other shapes."""
+    came = _form(base)
+    shapes = [jax.tree.map(lambda leaf: leaf.shape, form) for form in (came, expected)]
+    if shapes[0] != shapes[1]:
+        raise InputError(f"`base` must draw states {_in_words(expected)} for this model, got {_in_words(came)}.")
+
+
+def _tried(name: str, log_f: LogF, base: AbstractBase, move: AbstractMove | None) -> AbstractMove:
+    """How x is to be moved, once log f and the base have been looked at, at draws of the base."""
+    if not callable(log_f):
+        raise InputError(f"`{name}` must be a function of one state, got a {type(log_f).__name__}.")
+    draws = jax.jit(jax.vmap(base.sample))(jax.random.split(jax.random.key(0), _NUM_TRIALS))
+    one = _form(base)
+    if not jax.tree.leaves(one) or not all(jnp.issubdtype(a.dtype, jnp.floating) for a in jax.tree.leaves(one)):
+        raise InputError(
+            f"`base` must draw arrays of real numbers, got {_in_words(one)}. For bits use tp.Bernoulli, whose draws "
+            "are 0.0 and 1.0; whole numbers cannot be moved."
+        )
+    chosen = _default_move(draws) if move is None else move
+    _check_shape(name, log_f, one)
+    _check_values(name, log_f, base, draws)
+    if isinstance(chosen, HMC):
+        _check_gradients(name, log_f, draws)
+    return chosen
+
+
+def _default_move(draws: State) -> AbstractMove:
+    """By what the draws look like: a coordinate that is 0 or 1 at every one of them is a bit."""
+    rows = _rows(draws)
+    is_bit = np.all((rows == 0) | (rows == 1), axis=0)
+    if is_bit.all():
+        return BitFlips()
+    if is_bit.any():
+        raise InputError(
+            f"{is_bit.sum()} of {is_bit.size} coordinates of the base are bits and the others are not, and no move "
+            "here is for both. Sum the bits out of the density, or give a move of your own with move=...."
+        )
+    return HMC()
+
+
+def _check_shape(name: str, log_f: LogF, one: Any) -> None:
+    try:
+        answer = jax.eval_shape(log_f, one)
+    except Exception as error:  # it is another's function, and may raise anything
+        raise InputError(
+            f"`{name}` cannot be evaluated at a draw of its base, {_in_words(one)}: {_words_of(error)}. {_cure(error)}"
+        ) from error
+    if getattr(answer, "shape", None) != ():
+        sums = " Add it up, with jnp.sum for instance." if getattr(answer, "shape", None) else ""
+        raise InputError(f"`{name}` must return one number for one x, got {_in_words(answer)}.{sums}")
+    if not jnp.issubdtype(answer.dtype, jnp.floating):
+        raise InputError(f"`{name}` must return a real number, got {answer.dtype}. Make it a float, as in 1.0 * x.")
+
+
+def _check_values(name: str, log_f: LogF, base: AbstractBase, draws: State) -> None:
+    try:
+        values, base_values = (
+            np.asarray(a) for a in jax.jit(jax.vmap(lambda x: (log_f(x), base.log_density(x))))(draws)
+        )
+    except Exception as error:
+        raise InputError(f"`{name}` cannot be compiled for many draws at once: {_words_of(error)}.") from error
+    if not np.isfinite(base_values).any():
+        raise InputError(f"`base` has no finite log density at any of {_NUM_TRIALS} of its own draws. Is it improper?")
+    if np.isposinf(values).any() or np.isnan(values).all():
+        what = "+inf at some" if np.isposinf(values).any() else "NaN at all"
+        raise InputError(f"`{name}` is {what} of {_NUM_TRIALS} draws of the base. Look for log(0), 0/0 or overflow.")
+    if not np.isfinite(values).any():
+        what = "−inf or NaN" if np.isnan(values).any() else "−inf"
+        raise InputError(
+            f"`{name}` is {what} at all of {_NUM_TRIALS} draws of the base: target and base do not overlap, or every "
+            "state is forbidden. Choose a base inside the support of the target."
+        )
+
+
+def _check_gradients(name: str, log_f: LogF, draws: State) -> None:
+    cure = "Or give move=tp.RandomWalk(), which needs none."
+    try:
+        values, gradients = jax.jit(jax.vmap(jax.value_and_grad(log_f)))(draws)
+    except Exception as error:
+        raise InputError(f"`{name}` has a value but no gradient: {_words_of(error)}. {cure}") from error
+    num_bad = int(np.sum(np.isfinite(values) & ~np.isfinite(_rows(gradients)).all(axis=1)))
+    if num_bad:
+        raise InputError(
+            f"The gradient of `{name}` is not finite at {num_bad} of {_NUM_TRIALS} draws where its value is: "
+            f"sqrt, log or a norm at 0 inside jnp.where is the usual cause; guard its argument, not its result. {cure}"
+        )
+
+
+def _form(base: AbstractBase) -> Any:
+    """Shapes and kinds of a draw."""
+    return jax.eval_shape(base.sample, jax.random.key(0))
+
+
+def _rows(draws: State) -> np.ndarray:
+    """All coordinates of each draw in a row."""
+    return np.concatenate([np.asarray(leaf).reshape(_NUM_TRIALS, -1) for leaf in jax.tree.leaves(draws)], axis=1)
+
+
+def _in_words(form: Any) -> str:
+    """float32[3], or {'a': float32[], 'b': float32[3]}."""
+
+    def of_leaf(leaf: Any) -> Any:
+        shape = getattr(leaf, "shape", None)
+        return type(leaf).__name__ if shape is None else f"{leaf.dtype}{list(shape)}"
+
+    return str(jax.tree.map(of_leaf, form)).replace("'float", "float").replace("]'", "]")
+
+
+def _words_of(error: Exception) -> str:
+    lines = str(error).strip().splitlines() or [""]
+    return f"{type(error).__name__}: {lines[0][:200]}".rstrip(".: ")
+
+
+def _cure(error: Exception) -> str:
+    if isinstance(error, jax.errors.TracerArrayConversionError):
+        return "Write it with jax.numpy instead of numpy."
+    if isinstance(error, jax.errors.ConcretizationTypeError):
+        return "Use jnp.where in place of `if`, and no float() or int() of what depends on x."
+    return "Does the base have the shape that it expects?"

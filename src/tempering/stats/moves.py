@@ -1,0 +1,134 @@
+"""How moves fared: how often they were accepted, which sizes suit which rung, and how wide the rungs are."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Int
+
+from tempering._types import HostPerRung
+from tempering.ladder import Draw, Ladder, MoveInfo
+
+_NUM_BINS = 12  # of step sizes, evenly spaced in their logarithm
+
+
+class MoveSums(eqx.Module):
+    """What the moves of one chain say of themselves, at the rung where they were made."""
+
+    num_moves: Int[Array, "*axes rung"]
+    accepted: Float[Array, "*axes rung"]  # Σ of acceptance probabilities
+    num_divergent: Int[Array, "*axes rung"]
+
+    @classmethod
+    def empty(cls, ladder: Ladder) -> "MoveSums":
+        """Nothing seen yet."""
+        none = jnp.zeros(ladder.path.num_rungs, jnp.int32)
+        return cls(none, jnp.zeros(ladder.path.num_rungs), none)
+
+    def update(self, ladder: Ladder, draw) -> "MoveSums":
+        """Add one move. `draw` is any draw with an `origin` and an `info`."""
+        info: MoveInfo = draw.info
+        return MoveSums(
+            self.num_moves.at[draw.origin].add(1),
+            self.accepted.at[draw.origin].add(info.accept_prob.astype(jnp.float32)),
+            self.num_divergent.at[draw.origin].add(info.is_divergent.astype(jnp.int32)),
+        )
+
+    def on_host(self) -> "MoveCounts":
+        """The sums over all chains."""
+        parts = (np.asarray(self.num_moves), np.asarray(self.accepted), np.asarray(self.num_divergent))
+        moves, accepted, divergent = (part.reshape(-1, part.shape[-1]).sum(axis=0, dtype=np.float64) for part in parts)
+        return MoveCounts(moves, accepted, divergent)
+
+
+class MoveCounts(eqx.Module):
+    """How the moves of all chains have fared so far, by rung."""
+
+    num_moves: HostPerRung
+    accepted: HostPerRung
+    num_divergent: HostPerRung
+
+    def then(self, later: "MoveCounts") -> "MoveCounts":
+        """These moves and later ones."""
+        return MoveCounts(
+            self.num_moves + later.num_moves, self.accepted + later.accepted, self.num_divergent + later.num_divergent
+        )
+
+    @property
+    def acceptance(self) -> HostPerRung:
+        """The mean acceptance probability at each rung; NaN where there was no move."""
+        nan = np.full_like(self.accepted, np.nan)
+        return np.divide(self.accepted, self.num_moves, out=nan, where=self.num_moves > 0)
+
+
+class TuningSums(eqx.Module):
+    """What the next schedule of a move is made from: acceptance by rung and step size, and each rung's spread.
+
+    The spread is Rao-Blackwellized: every draw counts at every rung, with weight q(k | x).
+    """
+
+    low: Float[Array, "*axes"]  # the range of step sizes, cut into bins
+    high: Float[Array, "*axes"]
+    reference: Float[Array, "*axes dim"]  # about which moments are taken, so that float32 loses no digits
+    num_moves: Float[Array, "*axes rung bin"]
+    accepted: Float[Array, "*axes rung bin"]
+    weight: Float[Array, "*axes rung"]
+    first: Float[Array, "*axes rung dim"]
+    second: Float[Array, "*axes rung dim"]
+
+    @classmethod
+    def empty(cls, ladder: Ladder, low: float, high: float, reference: Float[np.ndarray, " dim"]) -> "TuningSums":
+        """Nothing seen yet."""
+        num_rungs = ladder.path.num_rungs
+        by_bin, by_dim = jnp.zeros((num_rungs, _NUM_BINS)), jnp.zeros((num_rungs, len(reference)))
+        ends = (jnp.asarray(low, jnp.float32), jnp.asarray(high, jnp.float32))
+        return cls(*ends, jnp.asarray(reference, jnp.float32), by_bin, by_bin, jnp.zeros(num_rungs), by_dim, by_dim)
+
+    def update(self, ladder: Ladder, draw: Draw) -> "TuningSums":
+        """Add one draw."""
+        assert draw.info is not None
+        x = ravel_pytree(draw.x)[0]
+        place = (jnp.log(draw.info.scale) - jnp.log(self.low)) / (jnp.log(self.high) - jnp.log(self.low))
+        where = (draw.origin, jnp.clip((place * _NUM_BINS).astype(jnp.int32), 0, _NUM_BINS - 1))
+        posterior = jnp.nan_to_num(ladder.rung_posterior(draw.log_f))[:, None]
+        off = jnp.where(jnp.isfinite(x), x - self.reference, 0.0).astype(jnp.float32)
+        return TuningSums(
+            self.low, self.high, self.reference,
+            self.num_moves.at[where].add(1.0),
+            self.accepted.at[where].add(draw.info.accept_prob.astype(jnp.float32)),
+            self.weight + posterior[:, 0],
+            self.first + posterior * off,
+            self.second + posterior * off**2,
+        )  # fmt: skip
+
+    def on_host(self) -> "TuningCounts":
+        """The sums over all chains, in float64."""
+        summed = {
+            name: np.asarray(getattr(self, name), np.float64).sum(axis=0)
+            for name in ("num_moves", "accepted", "weight", "first", "second")
+        }
+        low, high = (float(np.ravel(end)[0]) for end in (self.low, self.high))
+        edges = np.geomspace(low, high, _NUM_BINS + 1)
+        return TuningCounts(np.sqrt(edges[1:] * edges[:-1]), **summed)
+
+
+class TuningCounts(eqx.Module):
+    """The same for all chains of a stage so far."""
+
+    steps: Float[np.ndarray, " bin"]  # the middle of each bin
+    num_moves: Float[np.ndarray, "rung bin"]
+    accepted: Float[np.ndarray, "rung bin"]
+    weight: HostPerRung
+    first: Float[np.ndarray, "rung dim"]
+    second: Float[np.ndarray, "rung dim"]
+
+    def then(self, later: "TuningCounts") -> "TuningCounts":
+        """These draws and later ones of the same stage."""
+        names = ("num_moves", "accepted", "weight", "first", "second")
+        return TuningCounts(self.steps, **{name: getattr(self, name) + getattr(later, name) for name in names})
+
+    def spreads(self) -> Float[np.ndarray, "rung dim"]:
+        """The standard deviation of each coordinate at each rung; NaN where nothing is known."""
+        with np.errstate(divide="ignore", invalid="ignore"):  # a rung that no draw suits has no spread, and says so
+            mean = self.first / self.weight[:, None]
+            return np.sqrt(self.second / self.weight[:, None] - mean**2)
