@@ -1,5 +1,6 @@
 """Repeats of one estimate over seeds, compared with a known log Z. Used by the experiments; defines no algorithm."""
 
+import dataclasses
 import json
 import os
 import platform
@@ -13,10 +14,13 @@ import jax
 import numpy as np
 
 import tempering as tp
+from tempering.stats import JUST_RTS, Keep
+from tempering.warmup import AbstractWarmup, Setup, Stage
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"
 RESULTS = ROOT / "benchmarks" / "results"
+FIGURES = ROOT / "docs" / "figures"
 
 
 def use_all_cores() -> None:
@@ -29,11 +33,11 @@ def mnist_base() -> np.ndarray:
     return tp.load_data(DATA / "mnist_binarized.npz", num_visible=784).mean(axis=0)
 
 
-def repeat(rbm: tp.RBM, base: np.ndarray, truth: float, seeds: range, **settings: Any) -> list[dict[str, Any]]:
+def repeat(model: tp.AbstractModel, base: Any, truth: float, seeds: range, **settings: Any) -> list[dict[str, Any]]:
     """One row per seed: the error, the claimed error, whether the interval covers, the verdict."""
     rows = []
     for seed in seeds:
-        result = tp.estimate(rbm, base, seed=seed, **settings)
+        result = tp.estimate(model, base, seed=seed, **settings)
         low, high = result.interval
         rows.append(
             {
@@ -49,6 +53,39 @@ def repeat(rbm: tp.RBM, base: np.ndarray, truth: float, seeds: range, **settings
             }
         )
     return rows
+
+
+def one_chain(model: tp.AbstractModel, seed: int, betas: np.ndarray, warmup: AbstractWarmup) -> Stage:
+    """A warm-up with 100 chains under a uniform prior; one of them, about to begin."""
+    setup = Setup(jax.random.key(seed), tp.Ladder.create(model.path(None, betas)), model.move(), 100, num_steps=1)
+    stage = warmup.first(setup)
+    while not stage.is_last:
+        stage = warmup.after(setup, walked(stage, seed))
+    return dataclasses.replace(stage, states=jax.tree.map(lambda leaf: leaf[:1], stage.states), block_steps=250)
+
+
+def walked(stage: Stage, seed: int, keep: Keep = JUST_RTS) -> Stage:
+    """A stage at its end."""
+    for reached in stage.walk(jax.random.key(seed), keep):
+        stage = reached
+    return stage
+
+
+def pyplot() -> Any:
+    """matplotlib, without a screen."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "tempering"  # the same picture gives the same file
+    import matplotlib.pyplot
+
+    return matplotlib.pyplot
+
+
+def save(figure: Any, name: str) -> None:
+    """Keep a picture beside the documentation."""
+    FIGURES.mkdir(parents=True, exist_ok=True)
+    figure.savefig(FIGURES / f"{name}.svg", metadata={"Date": None})
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
