@@ -132,6 +132,7 @@ def _disagrees(answer: LogZ, annealed: Annealed) -> Finding | None:
 
 def _frozen(moves: MoveCounts) -> Finding | None:
     acceptance = np.where(moves.num_moves >= _FEW_MOVES, moves.acceptance, np.inf)
+    acceptance[0] = np.inf  # moves with a size draw the base exactly there
     rung = int(acceptance.argmin())
     if acceptance[rung] >= MIN_ACCEPTANCE:
         return None

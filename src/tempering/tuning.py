@@ -137,8 +137,13 @@ def approached(schedule: Schedule, moves: MoveCounts, target: float, gain: float
 
 
 def refitted(schedule: Schedule, tuning: TuningCounts, target: float) -> Schedule:
-    """Steps read off the logistic model of what was accepted, at every rung."""
+    """Steps read off the logistic model of what was accepted, at every rung.
+
+    Rung 0 is left out: no step is taken there, and a base that is narrower than the next rungs in some direction would
+    bend theirs, since by the model they accept less than it does.
+    """
     rungs, bins = np.nonzero(tuning.num_moves)
+    rungs, bins = rungs[rungs > 0], bins[rungs > 0]
     counts = tuning.num_moves[rungs, bins]
     steps = tuning.steps[bins]
     low, high = tuning.steps[[0, -1]]
