@@ -50,18 +50,19 @@ def plot(stages: dict[str, Stage], errors: dict[str, list[float]]) -> None:
     """The trace of β and log Z(β) of the first seed, and the errors of all."""
     plt = repeats.pyplot()
     figure, axes = plt.subplots(2, 2, figsize=(8.5, 5.0), width_ratios=(2, 1), layout="constrained")
-    truth = exact_log_z(BETAS)
+    truth, shown = exact_log_z(BETAS), range(1, len(BETAS), 3)
     for (name, stage), (trace, curve) in zip(stages.items(), axes, strict=True):
         rungs = stage.recording.draws.rungs[0]
         trace.plot(np.arange(len(rungs)) * stage.recording.draws.stride, rungs, lw=0.3, color="tab:blue")
-        trace.set(title=f"{name} steps", ylabel="β", yticks=range(0, len(BETAS), 3), xlabel="sample")
-        trace.set_yticklabels([f"{BETAS[k]:.2g}" for k in range(0, len(BETAS), 3)])
+        trace.set(title=f"{name} steps", ylabel="β", yticks=shown, xlabel="sample")
+        trace.set_yticklabels([f"{BETAS[k]:.2g}" for k in shown])
         for error in errors[name]:
             curve.axhline(error, color="tab:orange", lw=0.4, alpha=0.6)
         answer = tp.rts(stage.recording.stats)
         curve.plot(BETAS, truth, "k-", lw=1, label="exact")
         curve.errorbar(BETAS, answer.values, 2 * answer.std_errors, fmt=".", color="tab:blue", label="RTS ± 2 errors")
-        curve.set(xlabel="β", ylabel="log Z(β)", title="seed 0; orange: log Z at β = 1, all seeds")
+        curve.set(xlabel="β", ylabel="log Z(β)")
+        curve.set_title("orange: log Z at β = 1, all seeds", fontsize=8)
         curve.legend(fontsize=7)
     repeats.save(figure, "figure6")
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import checks
+import tempering as tp
 from tempering import InputError
 from tempering.arviz import to_arviz
 from tempering.stats import WeightedDraws
@@ -99,3 +100,22 @@ def test_arviz_reads_it():
     table = arviz.summary(data, var_names=["place"])
     assert table["mean"].to_numpy(float) == pytest.approx([2.0, -2.0, 4.0], abs=0.1)
     assert table["r_hat"].to_numpy(float) == pytest.approx([1.0, 1.0, 1.0], abs=0.02)
+
+
+def test_a_result_by_its_names():
+    """From a model to a tree: constrained parameters by name, log Z and what it refers to in the attributes."""
+    model = tp.Posterior(
+        lambda u: -0.5 * (u - 1.0) ** 2, tp.Normal(0.0, 2.0), constrain=lambda u: {"rate": jnp.exp(u)}, measure="rates"
+    )
+    result = tp.estimate(model, num_chains=20, num_sweeps=200, num_rungs=10, seed=6)
+    tree = result.to_arviz()
+    assert tree.attrs["log_z"] == result.log_z
+    assert tree.attrs["measure"] == "rates"
+    assert set(tree["posterior"].data_vars) == {"rate"}
+    u = np.log(tree["posterior"]["rate"].values)
+    assert u.mean() == pytest.approx(0.8, abs=0.15)  # precisions 1/4 and 1: mean 0.8, standard deviation 0.89
+    assert u.std() == pytest.approx(0.89, abs=0.12)
+    everything = result.to_arviz(weights=True)
+    weights = np.exp(everything["sample_stats"]["log_weight"].values)
+    assert weights.sum() == pytest.approx(1.0)
+    assert (weights * np.log(everything["posterior"]["rate"].values)).sum() == pytest.approx(0.8, abs=0.15)

@@ -59,6 +59,17 @@ class _FlipOneBit(AbstractMove):
         return jnp.where(accepted, proposal, x), tp.MoveInfo.accepted()
 
 
+def test_several_sweeps_are_sweeps_in_a_row():
+    """From one state, three sweeps follow the cube of the transition matrix, and one sweep does not."""
+    path, rung = exact.small_path(), 2
+    law = np.linalg.matrix_power(exact.gibbs_matrix(path, rung), 3)[7]
+    starts = np.full(NUM_DRAWS, 7)
+    moved = _step_x(tp.BlockGibbs(num_sweeps=3), path, rung, starts, lambda v: exact.states_of(path, v))
+    checks.assert_law(np.bincount(_number_of(moved.v), minlength=32), law)
+    once = _step_x(tp.BlockGibbs(), path, rung, starts, lambda v: exact.states_of(path, v))
+    checks.assert_not_law(np.bincount(_number_of(once.v), minlength=32), law)
+
+
 @pytest.mark.parametrize("rung", [0, 1, 2])
 def test_block_gibbs_leaves_every_rung_invariant(rung):
     path = exact.small_path()

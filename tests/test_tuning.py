@@ -265,3 +265,14 @@ def test_an_adaptive_ladder_needs_the_annealed_warm_up():
         tp.estimate(_gaussian(), betas="adaptive", warmup="iterations")
     result = tp.estimate(_gaussian(), warmup=InitialIterations(20, 3), num_sweeps=10, num_rungs=6)
     np.testing.assert_allclose(result.betas, power_betas(6), rtol=1e-6)  # "auto" then means the next best
+
+
+def test_moves_that_are_never_accepted_are_called_frozen():
+    """A step a thousand times too long: every rung but the base, which is drawn exactly, stands still."""
+    result = tp.estimate(_gaussian(), move=tp.HMC(300.0), num_sweeps=200, num_rungs=6, num_chains=20)
+    assert tp.Verdict.FROZEN in {finding.verdict for finding in result.diagnosis.findings}
+    (found,) = [finding for finding in result.diagnosis.findings if finding.verdict is tp.Verdict.FROZEN]
+    assert "of the moves at rung" in found.seen
+    assert "tp.HMC(0.01)" in found.cure
+    assert not result.verdict.is_good
+    assert result.num_divergent > 1000
