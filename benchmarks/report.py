@@ -53,6 +53,9 @@ def page() -> str:
             "Salakhutdinov's 784×500 RBM, 100 chains, log Z = 451.25. Sweeps of RTS and of mixed Ẑ include 500 of "
             "warm-up; AIS anneals in as many steps.",
         ),
+        exact_answers(),
+        figure2(),
+        figure6(),
         mbar(),
         cost(),
         memory(),
@@ -99,6 +102,60 @@ def compared(title: str, name: str, text: str) -> str:
     header = ["", "RMSE", "× RTS", "bias", "mean claimed error", "coverage", "good", "sweeps", "seconds"]
     note = f"{text} Coverage is that of the 95 % interval; seconds are those of the method's run and its own."
     return section(title, note, content["about"], table(header, rows))
+
+
+def exact_answers() -> str:
+    content = load("exact_answers")
+    rows = [
+        [
+            name, f"{row['exact']:.3f}", number(row["rmse"]), number(row["largest_std_error"]),
+            f"{row['largest_off']:.1f}", f"{row['good']} of {row['runs']}", f"{row['covers']} of {row['runs']}",
+            f"{row['first_seconds']:.0f}", f"{row['later_seconds']:.1f}",
+        ]
+        for name, row in content["summaries"].items()
+    ]  # fmt: skip
+    header = ["", "exact log Z", "RMSE", "largest claimed error", "largest error, in claimed ones", "verdict good",
+              "interval covers", "seconds, first run", "later ones"]  # fmt: skip
+    text = (
+        "Each by `tp.estimate(model)` with default settings: 100 chains, 100 rungs, 1000 sweeps. Most of the first "
+        "run's seconds go into compiling."
+    )
+    return section("Models of every kind", text, content["about"], table(header, rows))
+
+
+def figure2() -> str:
+    content = load("figure2")
+    samples = [1100, 2000, 4000]
+    rows = []
+    for method, row in content["summaries"].items():
+        pairs = [f"{row[f'log_rmse_{n}']:+.2f} ({row[f'published_{n}']:+.2f})" for n in samples]
+        rows.append([method, *pairs, f"{row['bias_4000']:+.2f}"])
+    header = ["", *(f"{n} samples" for n in samples), "bias at 4000"]
+    runs = content["summaries"]["rts"]["runs"]
+    text = (
+        "Figure 2 of the paper: log RMSE (natural) of one chain on the mixture of two 10-d normals; in brackets, as "
+        f"read off the published figure; {runs} runs, each with a warm-up of its own; all methods read the same draws. "
+        f"{runs} runs tell log RMSEs apart that differ by {1.4 / (2 * runs) ** 0.5:.2f} or more.\n\n"
+        "![log RMSE against the number of samples](figures/figure2.svg)"
+    )
+    return section("Two 10-d normals: figure 2", text, content["about"], table(header, rows))
+
+
+def figure6() -> str:
+    content = load("figure6")
+    rows = [
+        [
+            name, number(row["rmse"]), f"{row['within_0.6']} of {row['runs']}", number(row["worst"]),
+            f"{row['round_trips']:.0f}", f"{row['acceptance_at_base']:.2f}", f"{row['acceptance_at_target']:.2f}",
+        ]
+        for name, row in content["summaries"].items()
+    ]  # fmt: skip
+    header = ["steps", "RMSE", "error < 0.6", "worst", "round trips", "accepted at β = 0", "at β = 1"]
+    text = (
+        "Figure 6 of the paper: one chain of 10,000 samples with a step size per rung, and with their mean at every "
+        "rung; the warm-up is the same.\n\n![β of the first run, and log Z(β)](figures/figure6.svg)"
+    )
+    return section("Adaptive steps: figure 6", text, content["about"], table(header, rows))
 
 
 def mbar() -> str:

@@ -1,6 +1,6 @@
 """Figure 2: RTS, MBAR and thermodynamic integration on the mixture of two 10-d normals, against the number of samples.
 
-    python experiments/figure2.py [--seeds 20]
+    python experiments/figure2.py [--seeds 100]
 
 Each run is one chain after a warm-up of its own with 100 chains, on 200 rungs that the warm-up spaces; all methods read
 the same draws. Prints a table, writes benchmarks/results/figure2.json and docs/figures/figure2.svg.
@@ -58,7 +58,7 @@ def plot(log_rmse: dict[str, list[float]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--seeds", type=int, default=100)
     arguments = parser.parse_args()
     repeats.use_all_cores()
     runs = [answers(seed) for seed in range(arguments.seeds)]
