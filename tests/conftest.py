@@ -1,6 +1,10 @@
 """Set-up for all tests: shapes are checked while they run, and two CPU devices exist."""
 
+import os
 from pathlib import Path
+
+# Most of a test is compiling, and with less optimisation that takes a sixth less. For child processes too.
+os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=1"
 
 import jax
 import pytest

@@ -290,7 +290,7 @@ def time_written(file: Path) -> int | None:
 
 
 @pytest.mark.parametrize(
-    ("num_kills", "warmup"), [(5, "iterations"), pytest.param(20, "annealed", marks=pytest.mark.slow)]
+    ("num_kills", "warmup"), [(3, "iterations"), pytest.param(20, "annealed", marks=pytest.mark.slow)]
 )
 def test_a_run_killed_again_and_again_ends_with_the_same_answer(tmp_path, launch, num_kills, warmup):
     """Guards every moment of a run, writing included: SIGKILL, resume, and in the end the same bits."""

@@ -217,14 +217,11 @@ def test_a_model_of_ones_own(tempering):
 
 
 def test_the_mixture_and_an_ising_model(tempering):
-    pytest.importorskip("tempering.models.ising", reason="Ising models are not here yet")
     for spec, truth in (("mixture", 0.0), ("ising:4x4:0.3", None)):
         status, out, err = tempering("estimate", spec, *QUICK, "--json")
         answer = only_json(out)
         assert (status, err) == (0 if answer["verdict"] == "good" else 3, "")
         assert answer["exact_log_z"] == pytest.approx(load(spec).quick_log_z() if truth is None else truth)
-    status, out, err = tempering("estimate", "ising:4x4:0.3", "--base", "field", *QUICK, "--json")
-    assert only_json(out)["verdict"] == "good"
 
 
 def test_compare_takes_any_model(tempering):

@@ -40,7 +40,11 @@ def schools(is_centred: bool):
 
 
 @pytest.mark.parametrize(
-    "is_centred", [pytest.param(True, id="centred", marks=pytest.mark.slow), pytest.param(False, id="not centred")]
+    "is_centred",
+    [
+        pytest.param(True, id="centred", marks=pytest.mark.slow),
+        pytest.param(False, id="not centred", marks=pytest.mark.slow),
+    ],
 )
 def test_eight_schools_in_both_parametrisations(is_centred):
     """One model written in two ways has one evidence, −31.036.

@@ -263,8 +263,9 @@ def test_every_method_works_on_a_density():
 def test_an_adaptive_ladder_needs_the_annealed_warm_up():
     with pytest.raises(tp.InputError, match="annealed warm-up"):
         tp.estimate(_gaussian(), betas="adaptive", warmup="iterations")
-    result = tp.estimate(_gaussian(), warmup=InitialIterations(20, 3), num_sweeps=10, num_rungs=6)
-    np.testing.assert_allclose(result.betas, power_betas(6), rtol=1e-6)  # "auto" then means the next best
+    chosen = tp.Settings(warmup=InitialIterations(20, 3), num_rungs=6).on("adaptive")
+    np.testing.assert_array_equal(chosen.make_betas(), power_betas(6))  # "auto" then means the next best
+    assert tp.Settings().on("adaptive").make_warmup() == AnnealedStart(respaces=True)
 
 
 def test_moves_that_are_never_accepted_are_called_frozen():
