@@ -34,7 +34,7 @@ class Stage:
     name: str  # "tune", "anneal", "settle", "iterate", "adjust" or "sample"
     number: int  # stages before this one; part of the random key
     ladder: Ladder
-    kernel: AbstractKernel
+    kernel: Any  # an AbstractKernel with a `move`
     states: Any
     num_steps: int
     block_steps: int

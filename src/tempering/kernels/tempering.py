@@ -13,8 +13,6 @@ from tempering.ladder import Draw, Ladder
 class AbstractKernel(eqx.Module):
     """One step of a chain. Its state is what the next step needs; the draw is what statistics may see."""
 
-    move: eqx.AbstractVar[AbstractMove]
-
     def __call__(self, key: Key, ladder: Ladder, state: Any) -> tuple[Any, Any]:
         """The next state, and a draw."""
         raise NotImplementedError
