@@ -11,7 +11,7 @@ import numpy as np
 
 from tempering._errors import InputError
 from tempering.comparison import Comparison, Entry, SideBySide
-from tempering.kernels import AbstractMove
+from tempering.kernels import AbstractMove, BlockGibbs
 from tempering.ladder import AbstractPath, Ladder
 from tempering.methods import METHODS, Method, RunKind
 from tempering.models import AbstractModel
@@ -79,6 +79,7 @@ def _plan(path: AbstractPath, move: AbstractMove, asked: Settings, budget: int |
         budget = asked.num_sweeps + warmup.num_steps if budget is None else budget
         if asked.warmup == "annealed" and budget < _FULL_WARMUP_BUDGET:
             warmup = warmup.scaled(budget / _FULL_WARMUP_BUDGET)
+    keep = dataclasses.replace(keep, moves=not isinstance(move, BlockGibbs))
     return Plan(ladder, move, tuned_if_needed(warmup, move), asked.num_chains, asked.num_sweeps, budget, keep)
 
 

@@ -108,8 +108,7 @@ class _Job:
 
     def _keeps_draws(self) -> bool:
         """Unasked only where people want draws of the target, and a state is not too large to be kept often."""
-        one = eqx.filter_eval_shape(self.ladder.path.sample_base, self.key)
-        return self.model.keeps_draws() and sum(leaf.size for leaf in jax.tree.leaves(one)) <= _MAX_KEPT_SIZE
+        return self.model.keeps_draws() and self.ladder.path.num_dims <= _MAX_KEPT_SIZE
 
     def go(self, directory: RunDirectory | None, watch) -> tuple[Stage, float]:
         """From wherever the directory says to the end, or to where `watch` says stop."""

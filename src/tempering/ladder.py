@@ -30,6 +30,12 @@ class AbstractPath(eqx.Module):
         """K."""
         return self.betas.shape[0]
 
+    @property
+    def num_dims(self) -> int:
+        """Numbers in a state."""
+        one = eqx.filter_eval_shape(self.sample_base, jax.random.key(0))
+        return sum(leaf.size for leaf in jax.tree.leaves(one))
+
     def log_z_base(self) -> float:
         """log Z_0, exact; or 0 where the base is unnormalised and the answer is the ratio Z_{K-1} / Z_0."""
         raise NotImplementedError

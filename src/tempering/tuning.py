@@ -78,9 +78,8 @@ class Tuned(AbstractWarmup):
         if tuning is not None:
             knots = move.schedule.on(stage.ladder.path.betas, move.schedule.spreads.shape[1])  # rungs may have moved
             schedule = refitted(knots, tuning, move.target_accept)
-            if (
-                self._rescales(setup) and not following.is_last
-            ):  # the last steps are fitted in the units they are used in
+            # Not before the draws that count: their steps are fitted in the units they are used in.
+            if self._rescales(setup) and not following.is_last:
                 schedule = rescaled(schedule, tuning.spreads())
             move = _with(move, schedule)
         return self._ready(following, move)
@@ -116,9 +115,8 @@ class Tuned(AbstractWarmup):
 
     def _rescales(self, setup: Setup) -> bool:
         """Whether coordinates are measured in their spreads: if asked for, and if there is memory for their moments."""
-        one = jax.eval_shape(setup.ladder.path.sample_base, setup.key)
-        num_dims = sum(leaf.size for leaf in jax.tree.leaves(one))
-        is_affordable = setup.num_chains * setup.ladder.path.num_rungs * num_dims <= _MAX_MOMENTS
+        path = setup.ladder.path
+        is_affordable = setup.num_chains * path.num_rungs * path.num_dims <= _MAX_MOMENTS
         has_spread = isinstance(setup.move, AbstractSizedMove) and setup.move.has_spread
         return self.rescales and is_affordable and has_spread
 

@@ -73,6 +73,10 @@ class GaussianMixture(AbstractModel):
         """HMC."""
         return HMC()
 
+    def ladder(self) -> str:
+        """As for any density."""
+        return "adaptive"
+
     def quick_log_z(self) -> float:
         """log Σ_c w_c."""
         return float(np.logaddexp.reduce(np.log(self.weights)))
