@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint study docs clean
+.PHONY: demo test lint study study-coverage docs clean
 
 demo: .venv/demo
 	$(BIN)/tempering estimate
@@ -16,11 +16,18 @@ lint: .venv/dev
 	$(BIN)/lint-imports
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
-study: .venv/dev
+study-coverage: .venv/dev
+	$(BIN)/python experiments/coverage.py --jobs $$(nproc)
+	$(BIN)/python benchmarks/report.py
+
+study: .venv/dev study-coverage
 	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[plots]"
 	$(BIN)/pytest -m slow
 	$(BIN)/python experiments/small_rbms.py
 	$(BIN)/python experiments/figure3.py
+	$(BIN)/python experiments/stuck.py
+	$(BIN)/python experiments/figure4.py
+	$(BIN)/python experiments/figure7.py
 	$(BIN)/python experiments/prior.py
 	$(BIN)/python experiments/side_by_side.py
 	$(BIN)/python experiments/matched_cost.py

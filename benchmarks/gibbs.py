@@ -108,12 +108,11 @@ def main() -> None:
     jax.config.update("jax_num_cpu_devices", arguments.devices)
     rbm = load_rbm()
     tempered = tp.SimulatedTempering(tp.BlockGibbs())
-    full = lambda ladder: tp.TemperingRecord.empty(ladder, any_range=False)  # noqa: E731
+    full = lambda ladder: tp.TemperingRecord.empty(ladder, any_range=False, keep=tp.Keep(tours=True))  # noqa: E731
     calls = {
         "two matrix products": runner(rbm, 100, TwoProducts(), lambda ladder: Nothing()),
         "plain Gibbs sweep": runner(rbm, 100, PlainGibbs(tp.BlockGibbs()), lambda ladder: Nothing()),
-        "RTS sweep, K = 100": runner(rbm, 100, tempered, full),
-        "RTS sweep, K = 1000": runner(rbm, 1000, tempered, full),
+        **{f"RTS sweep, K = {rungs}": runner(rbm, rungs, tempered, full) for rungs in (26, 100, 400, 1000)},
         "plain sweep in torch": torch_runner(rbm),
     }
     calls = {name: call for name, call in calls.items() if call is not None}

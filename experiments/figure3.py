@@ -1,6 +1,6 @@
 """Figure 3 (left) of the paper: RMSE of RTS on Salakhutdinov's 784×500 RBM against the number of sweeps.
 
-    python experiments/figure3.py [--sweeps 1000 10000] [--seeds 20]
+    python experiments/figure3.py [--sweeps 1000 3000 10000] [--seeds 50]
 
 Prints a table beside the paper's values and writes benchmarks/results/figure3.json. log Z = 451.25 is the mean of
 40 repeats of 100 chains and 4·10⁴ sweeps (± 0.01); the published value is 451.28.
@@ -18,8 +18,8 @@ PAPER = {1000: 0.42, 10_000: 0.11, 100_000: 0.05}  # read off the figure, to abo
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sweeps", type=int, nargs="+", default=[1000, 10_000])
-    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--sweeps", type=int, nargs="+", default=[1000, 3000, 10_000])
+    parser.add_argument("--seeds", type=int, default=50)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--warmup", default="annealed", choices=["annealed", "iterations"])
     arguments = parser.parse_args()

@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"
 RESULTS = ROOT / "benchmarks" / "results"
 FIGURES = ROOT / "docs" / "figures"
+LEVELS = (0.5, 0.8, 0.95)  # of the intervals whose coverage is counted
 
 
 def use_all_cores() -> None:
@@ -34,25 +35,47 @@ def mnist_base() -> np.ndarray:
 
 
 def repeat(model: tp.AbstractModel, base: Any, truth: float, seeds: range, **settings: Any) -> list[dict[str, Any]]:
-    """One row per seed: the error, the claimed error, whether the interval covers, the verdict."""
+    """One row per seed: the error, the claimed error, whether intervals cover, the verdict."""
     rows = []
-    for seed in seeds:
-        result = tp.estimate(model, base, seed=seed, **settings)
-        low, high = result.interval
+    for result in tp.estimate_many(model, base, seeds=seeds, **settings):
+        held = {str(level): _holds(result.rungs.interval_at(level), truth) for level in LEVELS}
         rows.append(
             {
-                "seed": seed,
+                "seed": result.seed,
                 "error": result.log_z - truth,
                 "std_error": result.std_error,
-                "covers": low <= truth <= high,
+                "covers": held["0.95"],
+                "at_levels": held,
                 "verdict": result.verdict.label,
                 "round_trips": result.diagnosis.round_trips_per_chain,
+                "knot": _knot(result),
                 "annealed_error": None if result.annealed is None else result.annealed.log_z - truth,
                 "num_warmup_sweeps": result.num_warmup_sweeps,
                 "seconds": result.seconds,
             }
         )
     return rows
+
+
+def _knot(result: tp.Result) -> float | None:
+    """Where chains that are stuck are held up."""
+    rungs = result.diagnosis.rungs
+    return rungs.knots[0].beta if rungs is not None and rungs.knots else None
+
+
+def seconds(rows: list[dict[str, Any]]) -> float:
+    """Of a run, without those that compiled."""
+    return float(np.median([row["seconds"] for row in rows]))
+
+
+def median(rows: list[dict[str, Any]], name: str) -> float | None:
+    """Over the runs that have it."""
+    known = [row[name] for row in rows if row[name] is not None]
+    return float(np.median(known)) if known else None
+
+
+def _holds(interval: tuple[float, float], truth: float) -> bool:
+    return interval[0] <= truth <= interval[1]
 
 
 def one_chain(model: tp.AbstractModel, seed: int, betas: np.ndarray, warmup: AbstractWarmup) -> Stage:
@@ -143,6 +166,16 @@ def write(name: str, summaries: dict[str, dict[str, Any]], rows: dict[str, list[
     file = RESULTS / f"{name}.json"
     file.write_text(json.dumps({"about": about(), "summaries": summaries, "rows": rows}, indent=1) + "\n")
     return file
+
+
+def dump(file: Path, rows: dict[str, Any]) -> None:
+    """Rows of a part of a study, for the process that puts them together."""
+    file.write_text(json.dumps(rows))
+
+
+def parse(file: Path) -> dict[str, Any]:
+    """What `dump` wrote."""
+    return json.loads(file.read_text())
 
 
 def about() -> dict[str, Any]:

@@ -6,6 +6,10 @@ from pathlib import Path
 # Most of a test is compiling, and with less optimisation that takes a sixth less. For child processes too.
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=1"
 
+# Many tests, their child processes and both workers compile the same programs: once is enough.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "compiled"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
+
 import jax
 import pytest
 from jaxtyping import install_import_hook

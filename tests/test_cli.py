@@ -18,6 +18,7 @@ import scipy.io
 
 import tempering as tp
 from tempering import cli
+from tempering.cli.common import read_seconds
 
 KEYS = {
     *("log_z", "std_error", "interval", "verdict", "method", "num_chains", "num_sweeps", "num_rungs"),
@@ -188,6 +189,9 @@ def test_devices_do_not_change_the_answer(launch, files):
     "--prior exp", "--prior exp:x", "--prior exp:nan", "--prior flat", "--ladder linear", "--ladder 0,1,0.5",
     "--ladder 0,x,1", "--ladder geometric:7", "--warmup cold", "--method magic", "--sweeps 0", "--chains 0",
     "--rungs 1", "--chunk 0", "--devices 0", "--sweeps many", "--seed -1", "--seed 99999999999999999999",
+    "--target-error 0", "--target-error nan", "--target-error small", "--max-sweeps 2000", "--max-time 10m",
+    "--target-error 0.1 --max-sweeps 999", "--target-error 0.1 --max-time 10x", "--target-error 0.1 --max-time m",
+    "--target-error 0.1 --max-time -5", "--rungs many", "--rungs 2.5",
     "--nonsense", "--out", "--resume", "--out {}/easy.npz", "a b",
 ])  # fmt: skip
 def test_a_mistake_is_one_line_and_status_2(estimate, files, arguments):
@@ -205,6 +209,55 @@ def test_mistakes_in_a_process_of_its_own(launch):
     process = launch("estimate", "missing.npz")
     assert process.communicate() == ("", "Error: cannot read missing.npz: no such file. Check the path.\n")
     assert process.returncode == 2
+
+
+def test_until_the_error_is_small_enough(estimate, files):
+    """Guards --target-error: it ends when it is there, and says what is missing where the budget is spent."""
+    easy = (files / "easy.npz", *QUICK)
+    status, out, _ = estimate(*easy, "--target-error", 0.001, "--json")
+    answer = only_json(out)
+    assert (status, answer["verdict"], answer["target_error"]) == (0, "good", 0.001)
+    assert answer["std_error"] <= 0.001
+    assert answer["num_sweeps"] > 64
+    status, out, err = estimate(*easy, "--target-error", 1e-5, "--max-sweeps", 200)
+    assert (status, err) == (3, "")
+    assert " (1e-05 asked for)" in out
+    assert "Too short" in out
+    assert "--max-sweeps" in out
+
+
+def test_until_the_time_is_up(estimate, files, tmp_path):
+    """Guards --max-time, and that the run can be taken up again without it."""
+    run = (files / "easy.npz", *QUICK, "--target-error", 0.001, "--json", "--out", tmp_path / "run")
+    status, out, err = estimate(*run, "--max-time", "1e-9h")
+    assert (status, err) == (3, "")
+    late = only_json(out)
+    assert late["num_sweeps"] < 64
+    assert "short" in [finding["verdict"] for finding in late["findings"]]
+    status, out, _ = estimate(*run, "--resume", "--max-time", "0.5h")
+    assert status == 0
+    assert only_json(out)["std_error"] <= 0.001
+
+
+def test_times_in_words():
+    """Kills: a unit mistaken for another."""
+    times = [read_seconds(time) for time in (None, "90", "90s", "10m", "1.5h")]
+    assert times == [None, 90.0, 90.0, 600.0, 5400.0]
+
+
+def test_as_many_rungs_as_are_needed(tempering, monkeypatch):
+    """Guards --rungs auto: both commands pass on the word, and numbers as numbers."""
+    heard = []
+
+    def hear(*arguments, num_rungs, **settings):
+        heard.append(num_rungs)
+        raise tp.InputError("Heard.")
+
+    for command in ("estimate", "compare"):
+        monkeypatch.setattr(f"tempering.cli.{command}.{command}", hear)
+        for rungs in ("auto", 7):
+            assert tempering(command, "--devices", 2, "--rungs", rungs) == (2, "", "Error: Heard.\n")
+    assert heard == ["auto", 7, "auto", 7]
 
 
 def test_a_directory_in_which_a_run_lies(estimate, files, tmp_path):
@@ -230,6 +283,8 @@ def test_help(tempering):
     status, out, _ = tempering("estimate", "--help")
     assert status == 0
     for option in ("--base", "--data", "--out", "--resume", "--json", "--quiet", "--devices", "--seed"):
+        assert option in out
+    for option in ("--target-error", "--max-sweeps", "--max-time"):
         assert option in out
 
 
@@ -261,10 +316,10 @@ def on_terminal(launch, *arguments) -> tuple[str, str]:
 
 
 def test_the_bar_on_a_terminal(launch):
-    """Guards the live bar: the stage, and the estimate with its error; stdout stays clean."""
-    out, shown = on_terminal(launch, *SMALL, "--sweeps", 3000)
+    """Guards the live bar: the stage, the estimate with its error and the one asked for; stdout stays clean."""
+    out, shown = on_terminal(launch, *SMALL, "--sweeps", 1000, "--target-error", 1e-6, "--max-sweeps", 3000)
     assert only_json(out)["num_sweeps"] == 3000
-    for part in ("annealing", "settling", "sampling", "log Z ", "±", ESCAPE):
+    for part in ("annealing", "settling", "sampling", "log Z ", "±", "→ 1e-06", ESCAPE):
         assert part in shown
 
 

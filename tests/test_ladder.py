@@ -124,6 +124,25 @@ def test_the_ends_of_a_ladder_hold_a_fixed_share_of_the_prior(num_rungs):
         assert (ends == end).sum() == max(1, num_rungs // 20)
 
 
+def test_a_ladder_seen_elsewhere():
+    """Other rungs, with the same weights or with new ones; and the same path where they are the same rungs.
+
+    Kills: a guess that is kept, ends of the old prior, a path from betas that the device cannot hold.
+    """
+    ladder = exact.small_ladder()
+    moved = ladder.at(np.array([0.0, 1 / 3, 1.0]))
+    np.testing.assert_array_equal(moved.log_prior, ladder.log_prior)
+    np.testing.assert_array_equal(moved.log_z_guess, 0)
+    longer = ladder.at(tp.uniform_betas(40), tp.ends_log_prior(40))
+    np.testing.assert_allclose(longer.log_prior, tp.ends_log_prior(40), rtol=1e-6)
+    np.testing.assert_array_equal(longer.ends, tp.Ladder.create(longer.path, tp.ends_log_prior(40)).ends)
+    assert longer.log_z_guess.shape == (40,)
+    assert longer.at(np.asarray(longer.path.betas)).path is longer.path
+    again = ladder.at(np.asarray(moved.path.betas, np.float64))
+    for one, other in zip(jax.tree.leaves(again.path), jax.tree.leaves(moved.path), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 REFUSED = {
     "betas that fall": lambda: exact.small_rbm().path("bias", np.array([0, 0.5, 0.4, 1])),
     "betas that do not reach 1": lambda: exact.small_rbm().path("bias", np.array([0, 0.5])),

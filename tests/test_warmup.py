@@ -108,3 +108,17 @@ def test_the_one_call_door_is_these_pieces_put_together(name):
     by_hand = _drive(warmup, ladder, 30, 40, seed=7)[-1]
     result = tp.estimate(rbm, exact.BASE_FREQUENCIES, num_chains=30, num_sweeps=40, betas=betas, warmup=warmup, seed=7)
     assert result.log_z == tp.rts(by_hand.recording.stats, log_z_base=ladder.path.log_z_base()).log_z
+
+
+def test_iterations_that_grow(ladder):
+    """12, 24, 48 …, up to the longest. Kills: growth from the second on, lengths that are added, no bound."""
+    warmup = tp.InitialIterations(steps=12, max_iterations=4, min_iterations=4, growth=2.0, max_steps=50)
+    stages = _drive(warmup, ladder, 20, 10)
+    assert [stage.num_steps for stage in stages] == [12, 24, 48, 50, 10]
+    assert [stage.warmup_steps for stage in stages] == [0, 12, 36, 84, 134]
+    assert all(stage.recording.stats.num_draws.sum() == 20 * stage.num_steps for stage in stages)
+    assert [tp.InitialIterations().steps_of(number) for number in (0, 1, 400)] == [50, 50, 50]
+    assert tp.InitialIterations(steps=7000, growth=10.0).steps_of(10**6) == 7000  # the first one is never cut
+    for growth in (0.5, np.nan, np.inf):
+        with pytest.raises(tp.InputError, match="growth"):
+            tp.InitialIterations(growth=growth)

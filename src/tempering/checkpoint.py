@@ -19,6 +19,7 @@ from tempering._errors import InputError
 from tempering.estimators import Annealed
 from tempering.kernels import Position, SimulatedTempering
 from tempering.ladder import Ladder
+from tempering.spacing import PathLength
 from tempering.stats import JUST_RTS, Keep
 from tempering.warmup import Stage
 
@@ -26,6 +27,7 @@ _MAGIC = b"tempering checkpoint 1 "
 # What zipfile, NumPy, JSON and a stage that does not fit raise on a body that nobody here wrote.
 _MALFORMED = (OSError, ValueError, TypeError, LookupError, AttributeError, EOFError, MemoryError, zipfile.BadZipFile)
 _PLAIN = ("name", "number", "num_steps", "block_steps", "done", "is_settled", "warmup_steps")
+_NESTED = {"annealed": Annealed, "length": PathLength}
 
 
 class CheckpointError(InputError):
@@ -71,7 +73,9 @@ class RunDirectory:
     def save(self, stage: Stage, seconds: float) -> None:
         """Replace the checkpoint; a kill at any moment leaves the old one or the new one, whole."""
         about = {name: getattr(stage, name) for name in _PLAIN}
-        about["annealed"] = None if stage.annealed is None else dataclasses.asdict(stage.annealed)
+        for name in _NESTED:
+            value = getattr(stage, name)
+            about[name] = None if value is None else dataclasses.asdict(value)
         about |= {"seconds": seconds, "identity": self.identity}
         arrays = {f"{part}.{i}": leaf for part, tree in _parts(stage).items() for i, leaf in enumerate(_leaves(tree))}
         payload = io.BytesIO()
@@ -97,16 +101,14 @@ class RunDirectory:
         self._check_identity(about["identity"])
         stage = like.stage(about["name"], **{name: about[name] for name in _PLAIN[1:]})
         parts = {part: _filled(part, tree, arrays) for part, tree in _parts(stage).items()}
-        annealed = None if about["annealed"] is None else Annealed(**about["annealed"])
-        betas, log_prior, log_z_guess = parts.pop("law")
-        ladder = stage.ladder
-        if not np.array_equal(betas, np.asarray(ladder.path.betas)):  # the warm-up had spaced them anew
-            ladder = ladder.at(np.asarray(betas, np.float64))
-        log_prior, log_z_guess = jax.numpy.asarray(log_prior), jax.numpy.asarray(log_z_guess)
-        ladder = dataclasses.replace(ladder, log_prior=log_prior, log_z_guess=log_z_guess)
+        nested = {name: None if about[name] is None else kind(**about[name]) for name, kind in _NESTED.items()}
+        betas, *rest = parts.pop("law")
+        path = stage.ladder.at(np.asarray(betas, np.float64)).path  # the warm-up may have chosen other rungs
+        log_prior, log_z_guess, ends = (jax.numpy.asarray(array) for array in rest)
+        ladder = Ladder(path, log_prior, log_z_guess, ends, stage.ladder.is_continuous)
         sizes = jax.tree.map(jax.numpy.asarray, parts.pop("kernel"))  # the move's, as far as it was tuned
         kernel = eqx.combine(sizes, stage.kernel)
-        return dataclasses.replace(stage, ladder=ladder, kernel=kernel, annealed=annealed, **parts), about["seconds"]
+        return dataclasses.replace(stage, ladder=ladder, kernel=kernel, **nested, **parts), about["seconds"]
 
     def _read(self) -> dict[str, np.ndarray]:
         data = self.checkpoint.read_bytes()
@@ -168,7 +170,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 def _parts(stage: Stage) -> dict[str, Any]:
     """What of a stage is arrays; the rest of its ladder is made again from the model."""
     return {
-        "law": (stage.ladder.path.betas, stage.ladder.log_prior, stage.ladder.log_z_guess),
+        "law": (stage.ladder.path.betas, stage.ladder.log_prior, stage.ladder.log_z_guess, stage.ladder.ends),
         "kernel": eqx.filter(stage.kernel, eqx.is_array),
         "center": stage.center,
         "states": stage.states,

@@ -53,6 +53,10 @@ def compare(
     errors are counted. `watch` hears the repeat, the run under way, its stage, and how much of that is done.
     """
     asked = Settings(**settings).on(model.ladder())
+    if asked.target_error is not None:
+        raise InputError(
+            "`target_error` is for `estimate`; methods are compared at one number of sweeps. Give `budget`."
+        )
     _check_counts(budget, repeats)
     base = data if base is None else base
     rows = data if data is not None else _rows_of(base)

@@ -7,10 +7,11 @@ import numpy as np
 from jaxtyping import Float
 
 from tempering._types import HostPerRung
-from tempering.estimators import Annealed, LogZ, rts
+from tempering.estimators import Annealed, LogZ, settled_rts
 from tempering.estimators.rts import log_occupancy
+from tempering.knots import Knot, RungChain, merged, rung_chain
 from tempering.stats import BlockedStats, MoveCounts, Recording
-from tempering.uncertainty import drift_between_halves
+from tempering.uncertainty import drift_between_halves, settled
 from tempering.verdicts import Finding, Verdict, gravest, left_out
 
 MIN_ROUND_TRIPS = 1.0  # per chain; fewer, and a chain has not yet forgotten the rung where it began
@@ -29,6 +30,7 @@ class Diagnosis:
     findings: tuple[Finding, ...]
     round_trips_per_chain: float
     drift: float  # in standard errors
+    rungs: RungChain | None = None  # what the transitions between rungs say, where chains are stuck
 
     @property
     def verdict(self) -> Verdict:
@@ -44,16 +46,23 @@ class Diagnosis:
 def diagnose(recording: Recording, annealed: Annealed | None = None, *, log_z_base: float = 0.0) -> Diagnosis:
     """Everything that can be said of a tempered run from its statistics."""
     stats = recording.stats
-    answer = rts(stats, log_z_base=log_z_base)
+    answer = settled_rts(recording, log_z_base=log_z_base)
     trips = round_trips(stats)
-    drift = drift_between_halves(stats)
+    drift = drift_between_halves(settled(stats))
+    stuck = _stuck(trips)
+    rungs = None if stuck is None else _rung_chain(recording)
     checks = (
         left_out(int(stats.num_nonfinite.sum()), int(stats.num_draws.sum())), *answer.findings,
-        _unreached(stats), _stuck(trips), _uneven(stats),
+        _unreached(stats), stuck, None if stuck is None or rungs is None else _knot(rungs.knots), _uneven(stats),
         None if annealed is None else _disagrees(answer, annealed), _relaxing(drift),
         None if recording.moves is None else _frozen(recording.moves),
     )  # fmt: skip
-    return Diagnosis(tuple(c for c in checks if c is not None), float(trips.mean()), drift)
+    return Diagnosis(tuple(c for c in checks if c is not None), float(trips.mean()), drift, rungs)
+
+
+def _rung_chain(recording: Recording) -> RungChain | None:
+    stats, counts = recording.stats, recording.transition_counts.sum(axis=0)
+    return rung_chain(*merged(counts, stats.betas, stats.log_prior)) if counts.sum() > 0 else None
 
 
 def round_trips(stats: BlockedStats) -> Float[np.ndarray, " chain"]:
@@ -103,6 +112,22 @@ def _stuck(trips: Float[np.ndarray, " chain"]) -> Finding | None:
         f"{trips.mean():.2g} round trips per chain, {trips.sum():.3g} in all; "
         f"at least {MIN_ROUND_TRIPS:g} and {MIN_TOTAL_ROUND_TRIPS:g} are needed",
         "run more sweeps; if that does not help, choose a base closer to the model",
+    )
+
+
+def _knot(knots: tuple[Knot, ...]) -> Finding | None:
+    """Where chains that are stuck are held up; a knot that they pass often enough is none of a reader's concern."""
+    if not knots:
+        return None
+    worst = knots[0]
+    passage = f"{worst.sweeps:.3g} sweeps to pass it" if np.isfinite(worst.sweeps) else "no chain passed it"
+    others = "" if len(knots) == 1 else f"; others at β = {', '.join(f'{knot.beta:.2f}' for knot in knots[1:])}"
+    return Finding(
+        Verdict.KNOT,
+        f"a knot at β = {worst.beta:.2f} (between {worst.low:.2f} and {worst.high:.2f}) holds {worst.share:.0%} of the "
+        f"ladder's resistance, {passage}{others}",
+        "choose a base closer to the model, a path of averaged moments (tp.MomentAveragedRBM), or --ladder adaptive "
+        "with many more sweeps",
     )
 
 

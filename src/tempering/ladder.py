@@ -114,9 +114,17 @@ class Ladder(eqx.Module):
         guess = _checked_guess(log_z_guess, self.path.num_rungs)
         return dataclasses.replace(self, log_z_guess=jnp.asarray(guess - guess[0], jnp.float32))
 
-    def at(self, betas: HostPerRung) -> "Ladder":
-        """As many rungs elsewhere on the same path, with the same prior; what was guessed of log Z is forgotten."""
-        return dataclasses.replace(self, path=self.path.at(betas), log_z_guess=jnp.zeros_like(self.log_z_guess))
+    def at(self, betas: HostPerRung, log_prior: HostPerRung | None = None) -> "Ladder":
+        """Rungs elsewhere on the same path; what was guessed of log Z is forgotten. Without a prior, as many as before.
+
+        The path is made from betas as the device has them, so that a run which is taken up again makes the same one.
+        """
+        rounded = np.asarray(betas).astype(self.path.betas.dtype).astype(np.float64)
+        is_same = np.array_equal(rounded, np.asarray(self.path.betas, np.float64))
+        path = self.path if is_same else self.path.at(rounded)
+        if log_prior is not None:
+            return Ladder.create(path, log_prior)
+        return dataclasses.replace(self, path=path, log_z_guess=jnp.zeros_like(self.log_z_guess))
 
     def continuous(self) -> "Ladder":
         """The same rungs as knots of a continuous β, with a density r(β) that is uniform."""

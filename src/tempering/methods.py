@@ -20,9 +20,9 @@ from tempering.estimators import (
     raise_bound,
     reverse_ais,
     rsd,
-    rts,
     sams,
     sd,
+    settled_rts,
     stepping_stone,
     ti,
     ts,
@@ -30,6 +30,7 @@ from tempering.estimators import (
 )
 from tempering.ladder import AbstractPath
 from tempering.stats import JUST_RTS, BlockedStats, Keep, Recording
+from tempering.uncertainty import settled
 
 
 class RunKind(enum.Enum):
@@ -70,11 +71,11 @@ class Method:
 
 
 def _from_stats(name: str, estimator: Callable[..., LogZ], field: str, keep: Keep = JUST_RTS, errs: str = "") -> Method:
-    """A method that needs some sums of a tempered run."""
+    """A method that needs some sums of a tempered run, once it has settled."""
     return Method(
         name,
         RunKind.TEMPERED,
-        lambda run, **base: estimator(run.recording.stats, **base),
+        lambda run, **base: estimator(settled(run.recording.stats), **base),
         lambda run: [getattr(run.recording.stats, field)],
         keep,
         errs,
@@ -98,7 +99,8 @@ def _increments(weights: AnnealWeights) -> list[np.ndarray]:
 
 _SLOPES, _STEPS = Keep(slopes=True), Keep(steps=True)
 _ALL = (
-    _from_stats("rts", rts, "log_sums"),
+    Method("rts", RunKind.TEMPERED, lambda run, **base: settled_rts(run.recording, **base),
+           lambda run: [run.recording.stats.log_sums]),
     _from_stats("rts_corrected", bias_corrected_rts, "log_sums"),
     _from_stats("ts", ts, "visits"),
     Method("sd", RunKind.TEMPERED, lambda run, **base: sd(run.recording, **base),

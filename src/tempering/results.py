@@ -14,7 +14,9 @@ from tempering.arviz import to_arviz
 from tempering.checkpoint import write_atomically
 from tempering.diagnostics import Diagnosis, occupancy, transition_matrix
 from tempering.estimators import Annealed, Expectation, LogZ
+from tempering.estimators.rts import log_occupancy
 from tempering.models import AbstractModel
+from tempering.spacing import PathLength
 from tempering.stats import Recording, WeightedDraws
 from tempering.verdicts import Verdict
 
@@ -64,6 +66,8 @@ class Result:
     mean_log_likelihood: MeanLogLikelihood | None = None
     model: AbstractModel | None = None  # which knows its parameters by name
     expectation: Expectation | None = None  # of the function that was asked for, under the model
+    target_error: float | None = None  # the standard error that was asked for
+    length: PathLength | None = None  # of the path from base to target, where an annealing pass saw it
 
     @property
     def log_z(self) -> float:
@@ -103,6 +107,12 @@ class Result:
         return 0 if self.recording.moves is None else int(self.recording.moves.num_divergent.sum())
 
     @property
+    def end_shares(self) -> tuple[float, float]:
+        """The share of all draws that the base got, and the target: what the prior spends where the answer is made."""
+        shares = np.exp(log_occupancy(self.recording.stats))
+        return float(shares[0]), float(shares[-1])
+
+    @property
     def num_rungs(self) -> int:
         """K."""
         return len(self.betas)
@@ -121,8 +131,13 @@ class Result:
             "num_chains": self.num_chains,
             "num_sweeps": self.num_sweeps,
             "num_rungs": self.num_rungs,
+            "end_shares": list(self.end_shares),
+            "path_length": None if self.length is None else dataclasses.asdict(self.length),
+            "knots": [] if self.diagnosis.rungs is None else [k.beta for k in self.diagnosis.rungs.knots],
             "num_warmup_sweeps": self.num_warmup_sweeps,
             "seconds": self.seconds,
+            "errors": None if self.rungs.errors is None else dataclasses.asdict(self.rungs.errors),
+            "num_cut_sweeps": self.rungs.num_cut,
             "annealed_log_z": None if self.annealed is None else self.annealed.log_z,
             "annealed_std_error": None if self.annealed is None else self.annealed.std_error,
             "acceptance": None if self.acceptance is None else [float(a) for a in self.acceptance],
@@ -130,6 +145,7 @@ class Result:
             "round_trips_per_chain": self.diagnosis.round_trips_per_chain,
             "seed": self.seed,
             "is_complete": self.is_complete,
+            "target_error": self.target_error,
             "exact_log_z": self.exact_log_z,
             "mean_log_likelihood": None if likelihood is None else likelihood.value,
             "mean_log_likelihood_interval": None if likelihood is None else list(likelihood.interval),

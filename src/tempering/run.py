@@ -76,7 +76,7 @@ def _walk(mesh: Mesh, key, ladder, kernel, record, chains, states, bounds):
         key, ladder, kernel, record = eqx.combine(arrays, static)
 
         def one_chain(chain, state):
-            return _walk_chain(jax.random.fold_in(key, chain), ladder, kernel, record, state, bounds)
+            return walk_chain(jax.random.fold_in(key, chain), ladder, kernel, record, state, bounds)
 
         return jax.lax.map(lambda group: jax.vmap(one_chain)(*group), (chains, states))
 
@@ -87,7 +87,9 @@ def _walk(mesh: Mesh, key, ladder, kernel, record, chains, states, bounds):
     return sharded(arrays, bounds, chains, states)
 
 
-def _walk_chain(key, ladder, kernel, record, state, bounds):
+def walk_chain(key, ladder, kernel, record, state, bounds):
+    """One chain from step bounds[0] to bounds[1], folded into `record`."""
+
     def step(i, carry):
         state, record = carry
         state, draw = kernel(jax.random.fold_in(key, i), ladder, state)

@@ -161,7 +161,7 @@ class Runs:
         if not plan.warmup.shapes_the_run:
             return Setup(self._key(kind), plan.ladder, plan.move, plan.num_chains)
         self.of(RunKind.TEMPERED)
-        ladder = self._sampling.ladder.with_log_z(np.zeros(plan.ladder.path.num_rungs))
+        ladder = self._sampling.ladder.with_log_z(np.zeros(self._sampling.ladder.path.num_rungs))
         return Setup(self._key(kind), ladder, self._sampling.move, plan.num_chains)
 
     def _key(self, kind: RunKind) -> Key:

@@ -4,12 +4,16 @@ import dataclasses
 
 import numpy as np
 from jaxtyping import Float, Shaped
-from scipy.special import stdtrit
+from scipy.special import chdtri, stdtrit
 
 from tempering._types import HostPerRung
-from tempering.stats import BlockedStats
+from tempering.stats import BlockedStats, Tours, chain_groups
 
 MIN_UNITS = 16  # below this many chains, each is cut into stretches so that a variance can be estimated
+MAX_ERROR_RATIO = 2.0  # of the error by tours to that by chains; beyond it the two tell different stories
+_MIN_GROUPED = 20  # chains, from which groups of them are small replicates of the run
+_BY_CHANCE = 1e-4  # the rate at which the error by groups exceeds that by chains so much, if both are right
+_EVIDENCE = 2.0  # standard errors by which a difference must exceed nothing before it is called a bias
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,6 +120,135 @@ def _reduced_by_unit(add: np.ufunc, array: np.ndarray) -> np.ndarray:
     stretches = 1 if num_chains >= MIN_UNITS else min(-(-MIN_UNITS // num_chains), num_blocks)
     starts = np.arange(stretches) * num_blocks // stretches
     return add.reduceat(array, starts, axis=1).reshape(-1, *array.shape[2:])
+
+
+@dataclasses.dataclass(frozen=True)
+class Settling:
+    """Where a run is taken to have forgotten its start, and how far what is left of it still moves."""
+
+    first_block: int  # that counts
+    drift: HostPerRung  # of log Z_k, in nats, as far as it exceeds noise
+
+
+def settling(stats: BlockedStats) -> Settling:
+    """The cut that leaves the least estimated mean squared error: variance of what is left, and its bias squared.
+
+    The bias is the difference to the second half of the run, as far as it exceeds twice its own error: without that
+    margin the noise of the difference picks the cut, and the error grows by a few percent. Chains forget
+    within about a round trip, so that no more than that is ever cut, and at most half of the run.
+    """
+    middle = stats.num_blocks // 2
+    if stats.num_chains < MIN_UNITS or middle == 0:
+        return Settling(0, np.zeros(len(stats.log_prior)))
+    trips = stats.travel.num_crossings.mean() / 2
+    latest = min(middle, int(stats.num_blocks / max(trips, 1.0)))
+    ends = _Tails.of(stats.log_sums[:, :, [0, -1]])
+    cuts = range(latest + 1)
+    variances = np.maximum.accumulate([ends.variance(cut)[1] for cut in cuts])  # fewer draws never have less noise
+    errors = variances + np.square([ends.bias(cut, middle)[1] for cut in cuts])
+    cut = int(np.argmax(errors <= 1.001 * errors.min()))  # the first that does as well as any
+    return Settling(cut, _Tails.of(stats.log_sums).bias(cut, middle))
+
+
+def settled(stats: BlockedStats) -> BlockedStats:
+    """The part of a run that counts."""
+    return stats.without_first(settling(stats).first_block)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Tails:
+    """Sums of each chain from any block on to the end."""
+
+    log_sums: Float[np.ndarray, "chain block rung"]
+
+    @classmethod
+    def of(cls, log_sums: Float[np.ndarray, "chain block rung"]) -> "_Tails":
+        return cls(np.logaddexp.accumulate(log_sums[:, ::-1], axis=1)[:, ::-1])
+
+    def influence(self, cut: int) -> tuple[HostPerRung, Float[np.ndarray, "chain rung"]]:
+        """log ĉ_k − log ĉ_0 without the blocks before the cut, NaN where unknown, and what each chain adds to it."""
+        log_sum, relative = _relative_parts(self.log_sums[:, cut])
+        known = np.where(np.isfinite(log_sum), log_sum, np.nan)
+        return known - known[0], relative - relative[:, :1]
+
+    def variance(self, cut: int) -> HostPerRung:
+        """Of the estimate without the blocks before the cut."""
+        return self.influence(cut)[1].var(axis=0, ddof=1) / len(self.log_sums)
+
+    def bias(self, cut: int, middle: int) -> HostPerRung:
+        """How far that estimate is from the second half's, as far as it exceeds noise."""
+        (value, influence), (later, later_influence) = self.influence(cut), self.influence(middle)
+        noise = (influence - later_influence).var(axis=0, ddof=1) / len(self.log_sums)
+        excess = (value - later) ** 2 - _EVIDENCE**2 * noise
+        return np.sqrt(np.clip(np.nan_to_num(excess, nan=0.0), 0.0, None))
+
+
+@dataclasses.dataclass(frozen=True)
+class Errors:
+    """What goes into the error of log Z of the target, each found in its own way; NaN where there is no such way."""
+
+    chains: float  # from the scatter of independent chains
+    groups: float  # from the scatter of log Z over small groups of them, as if each were a run of its own
+    tours: float  # from what lies between exact draws of the base, which is independent wherever chains began
+    drift: float  # still there after the transient was cut
+    bias: float  # of the logarithm of a ratio, Section 2.5
+    num_groups: int = 0
+
+    @property
+    def is_disputed(self) -> bool:
+        """Whether groups or tours tell of a much larger error than chains do."""
+        return max(self.groups_ratio / self._chance_ratio, self.tours_ratio / MAX_ERROR_RATIO) > 1
+
+    @property
+    def groups_ratio(self) -> float:
+        """The error by groups over that by chains; 0 where there is none."""
+        return _ratio(self.groups, self.chains)
+
+    @property
+    def tours_ratio(self) -> float:
+        """The error by tours over that by chains; 0 where there is none."""
+        return _ratio(self.tours, self.chains)
+
+    @property
+    def widening(self) -> float:
+        """By how much the error by chains is too small, where the others dispute it; else 1."""
+        return max(self.groups_ratio, self.tours_ratio, 1.0) if self.is_disputed else 1.0
+
+    @property
+    def _chance_ratio(self) -> float:
+        dof = max(self.num_groups - 1, 1)
+        return float(np.sqrt(chdtri(dof, _BY_CHANCE) / dof))
+
+
+def error_by_groups(stats: BlockedStats) -> tuple[float, int]:
+    """The error of log Z of the target from the scatter of its estimates over groups of chains, and their number."""
+    num_chains = stats.num_chains
+    if num_chains < 3 or MIN_UNITS <= num_chains < _MIN_GROUPED:
+        return np.nan, 0
+    groups = chain_groups(num_chains) if num_chains >= _MIN_GROUPED else np.arange(num_chains)
+    per_chain = np.logaddexp.reduce(stats.log_sums[:, :, [0, -1]], axis=1)
+    sums = np.logaddexp.reduceat(per_chain, np.flatnonzero(np.diff(groups, prepend=-1)), axis=0)
+    if not np.isfinite(sums).all():
+        return np.nan, 0  # a group never saw an end of the ladder: the run is stuck, and said to be
+    return float(np.std(sums[:, 1] - sums[:, 0], ddof=1) / np.sqrt(len(sums))), len(sums)
+
+
+def error_by_tours(tours: Tours | None) -> float:
+    """The error of log Z of the target from complete tours: Σ (S_K/ΣS_K − S_0/ΣS_0)² over them.
+
+    Their ratio itself is no answer: a tour that the end of the run cuts short is missing, and long ones are cut most.
+    """
+    if tours is None or tours.count.sum() < 2:
+        return np.nan
+    base, target = tours.total.sum(axis=0)
+    square_base, product, square_target = tours.products.sum(axis=0)
+    if min(base, target) <= 0:
+        return np.nan
+    return float(np.sqrt(square_base / base**2 - 2 * product / (base * target) + square_target / target**2))
+
+
+def _ratio(other: float, chains: float) -> float:
+    return other / chains if np.isfinite(other) and 0 < chains < np.inf else 0.0
 
 
 def drift_between_halves(stats: BlockedStats) -> float:

@@ -9,6 +9,8 @@ class Verdict(enum.Enum):
     """What may be said of an answer; the values are the messages, the order is by gravity."""
 
     GOOD = "Good: the chains crossed the ladder often, and nothing disagrees."
+    SHORT = "Too short: the error is larger than the one asked for, and the budget is spent."
+    UNSURE = "Unsure of its error: chains tell of a much smaller error than their groups or tours; the larger is given."
     UNSETTLED = "Unsettled: the warm-up ended before the rungs were evenly visited."
     COARSE = "Coarse: rungs lie too far apart; what is missed between them exceeds the noise."
     RELAXING = "Still relaxing: the two halves of the run disagree, so the chains remember their start."
@@ -19,6 +21,7 @@ class Verdict(enum.Enum):
     UNCONVERGED = "Not converged: the equations for log Z were not solved to their tolerance."
     FROZEN = "Frozen: at some rungs hardly any move is accepted, so the chains do not move there."
     STUCK = "Stuck: the chains hardly travelled between the base and the target; the error bar is not to be believed."
+    KNOT = "Knot: the chains hardly pass one narrow stretch of the ladder, so its two sides are not tied together."
     UNREACHED = "Unreached: no chain ever visited some rungs."
     NO_ERROR = "No error bar: too few independent parts to say anything about the error."
     NONFINITE = "Not finite: the density was NaN or infinite at some draws."

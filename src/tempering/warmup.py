@@ -12,16 +12,18 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Int
 
+from tempering._errors import InputError
 from tempering._types import Key, Rung
-from tempering.annealing import AnnealRecord, AnnealState, AnnealUp, AnnealWeights
+from tempering.annealing import AnnealRecord, AnnealState, AnnealUp
 from tempering.estimators import Annealed, ais, rts
 from tempering.estimators.rts import log_occupancy
 from tempering.guided import GuidedRecord
 from tempering.kernels import AbstractKernel, AbstractMove, AbstractSizedMove, Position, SimulatedTempering
-from tempering.ladder import AbstractPath, Ladder, respaced_betas
+from tempering.ladder import AbstractPath, Ladder
 from tempering.run import run
+from tempering.spacing import LadderRule, PathLength, Spacing, checked
 from tempering.stats import JUST_RTS, MAX_BLOCK_STEPS, Keep, MoveSums, Recording, TemperingRecord, TuningSums
 
 _BASE_DRAWS = 2**31 - 1  # folded into the key for draws of the base, out of the way of stage numbers
@@ -41,6 +43,7 @@ class Stage:
     done: int = 0
     recording: Any = None
     annealed: Annealed | None = None
+    length: PathLength | None = None  # of the path, and of the longest step on it, where a pass has seen it
     is_settled: bool = True  # whether the warm-up met its own stopping rule
     warmup_steps: int = 0  # steps per chain in earlier stages
     center: Any = None  # a place near all chains, where a move is being tuned: moments are taken about it
@@ -60,7 +63,10 @@ class Stage:
             return GuidedRecord.empty(self.ladder)
         is_blind = self.name == "iterate"  # Ẑ may be wrong by hundreds of nats
         if self.is_last:
-            return TemperingRecord.empty(self.ladder, any_range=is_blind, keep=keep)
+            begins_anew = isinstance(self.kernel, SimulatedTempering) and self.move.redraws_base
+            return TemperingRecord.empty(
+                self.ladder, any_range=is_blind, keep=dataclasses.replace(keep, tours=begins_anew)
+            )
         return TemperingRecord.empty(self.ladder, any_range=is_blind, tuning=self._tuning())
 
     def _tuning(self) -> TuningSums | None:
@@ -108,7 +114,7 @@ class Stage:
         """The stage after this one."""
         return Stage(
             name, self.number + 1, ladder, kernel, states, num_steps, block_steps(name, num_steps),
-            annealed=self.annealed, warmup_steps=self.warmup_steps + self.num_steps,
+            annealed=self.annealed, length=self.length, warmup_steps=self.warmup_steps + self.num_steps,
         )  # fmt: skip
 
 
@@ -160,11 +166,22 @@ class AnnealedStart(AbstractWarmup):
     anneal_steps: int = 150
     settle_steps: tuple[int, ...] = (100, 250)
     respaces: bool = False  # whether rungs are spaced anew, by what the annealing pass saw
+    measure: str = "kl"  # equal steps of √KL, or of "rejection", see `Spacing`
+    chooses_number: bool = False  # whether that also says how many rungs there are; needs a rule
+    rule: LadderRule | None = None  # where rungs that are not spaced anew lie, and what new ones weigh
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work."""
+        checked(self.measure)
+        if self.chooses_number and self.rule is None:
+            raise InputError(
+                "AnnealedStart(chooses_number=True) needs a `rule` for the weights of any number of rungs."
+            )
 
     @property
     def shapes_the_run(self) -> bool:
-        """Where rungs are spaced anew."""
-        return self.respaces
+        """Where rungs are spaced anew, or counted."""
+        return self.respaces or self.chooses_number
 
     @property
     def num_steps(self) -> int:
@@ -202,15 +219,27 @@ class AnnealedStart(AbstractWarmup):
         """The finished annealing stage with its summary and its kept states; the ladder with Ẑ from its weights."""
         log_weights = stage.recording.log_weights()
         fine = np.asarray(stage.ladder.path.betas, np.float64)
+        spacing = Spacing.of(fine, stage.recording.log_increments, self.measure)
         rungs = _spread_over_rungs(ladder, stage.num_chains)
-        if self.respaces:
+        if self.shapes_the_run:
             kept_betas = np.asarray(ladder.path.betas)[rungs]
-            ladder = ladder.at(respaced_betas(fine, _lengths(stage.recording), ladder.path.num_rungs))
+            ladder = self._reshaped(ladder, spacing)
             rungs = np.abs(np.asarray(ladder.path.betas) - kept_betas[:, None]).argmin(axis=1).astype(np.int32)
-        guess = np.asarray(np.interp(ladder.path.betas, fine, ais(log_weights).values))
-        annealed = Annealed.from_weights(log_weights, ladder.path.log_z_base())
-        stage = dataclasses.replace(stage, states=Position(stage.states.kept, jnp.asarray(rungs)), annealed=annealed)
-        return stage, ladder.with_log_z(guess)
+        betas = np.asarray(ladder.path.betas, np.float64)
+        guess = np.asarray(np.interp(betas, fine, ais(log_weights).values))
+        found = {
+            "states": Position(stage.states.kept, jnp.asarray(rungs)),
+            "annealed": Annealed.from_weights(log_weights, ladder.path.log_z_base()),
+            "length": spacing.length(betas),
+        }
+        return dataclasses.replace(stage, **found), ladder.with_log_z(guess)
+
+    def _reshaped(self, ladder: Ladder, spacing: Spacing) -> Ladder:
+        """The rungs where they are wanted, as many as are wanted."""
+        betas_of = spacing.betas if self.respaces or self.rule is None else self.rule.betas_of
+        num_rungs = spacing.num_rungs(betas_of) if self.chooses_number else ladder.path.num_rungs
+        betas = betas_of(num_rungs)
+        return ladder.at(betas, None if self.rule is None else self.rule.log_prior_of(betas))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -218,12 +247,25 @@ class InitialIterations(AbstractWarmup):
     """The paper's Section 2.4: short runs from the last x's and fresh uniform rungs, each correcting Ẑ.
 
     They end when max_k |r_k − ĉ_k| < 0.1/K, or after `max_iterations`; runs that are too short can end stuck,
-    many nats wrong.
+    many nats wrong. With a `growth` of 2 each is twice as long as the one before: short while Ẑ is far off, long once
+    it is near.
     """
 
-    steps: int = 50
+    steps: int = 50  # of the first one
     max_iterations: int = 20
     min_iterations: int = 1
+    growth: float = 1.0
+    max_steps: int = 5000  # of any one
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work."""
+        if not 1 <= self.growth < np.inf:
+            raise InputError(f"InitialIterations(growth=...) must be 1 or more, got {self.growth}.")
+
+    def steps_of(self, number: int) -> int:
+        """How long an iteration is, counted from 0."""
+        factor = np.exp(min(number * np.log(self.growth), 100.0))  # far beyond `max_steps`, not beyond numbers
+        return round(min(self.steps * factor, max(self.steps, self.max_steps)))
 
     def first(self, setup: Setup) -> Stage:
         """Ẑ_k = Ẑ_0 and draws of the base."""
@@ -244,16 +286,7 @@ class InitialIterations(AbstractWarmup):
         if is_settled or done >= self.max_iterations:
             sample = stage.next("sample", better, kernel, positions, setup.num_steps)
             return dataclasses.replace(sample, is_settled=is_settled)
-        return stage.next("iterate", better, kernel, positions, self.steps)
-
-
-def _lengths(weights: AnnealWeights) -> Float[np.ndarray, " step"]:
-    """√(symmetrised KL) from each β of a pass to the next: the scatter of log f_{k+1} − log f_k over the chains.
-
-    By quantiles, since a few chains far out must not draw all rungs to where they are.
-    """
-    low, high = np.nanquantile(weights.log_increments, [0.16, 0.84], axis=0)
-    return (high - low) / 2
+        return stage.next("iterate", better, kernel, positions, self.steps_of(done))
 
 
 def is_flat(recording: Recording) -> bool:

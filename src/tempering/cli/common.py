@@ -25,6 +25,7 @@ _STAGES = {
     "adjust": "adjusting",
     "sample": "sampling",
 }
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _BASE_WORDS = ("uniform", "bias", "field")  # anything else is a file
 
 ModelFile = Annotated[
@@ -41,9 +42,12 @@ BaseFlag = Annotated[
 BinarizeFlag = Annotated[str | None, typer.Option(help="For grey values: threshold or random.")]
 ChainsFlag = Annotated[int, typer.Option(help="Independent chains.")]
 SweepsFlag = Annotated[int, typer.Option(help="Sweeps per chain after the warm-up.")]
-RungsFlag = Annotated[int, typer.Option(help="Inverse temperatures.")]
+RungsFlag = Annotated[str, typer.Option(help="Inverse temperatures: how many, or auto.")]
 LadderFlag = Annotated[
-    str, typer.Option(help="auto, adaptive, uniform, power:P, geometric:SMALLEST, or numbers b0,b1,...,1.")
+    str,
+    typer.Option(
+        help="auto, adaptive, adaptive:rejection, uniform, power:P, geometric:SMALLEST, or numbers b0,b1,...,1."
+    ),
 ]
 PriorFlag = Annotated[str, typer.Option(help="Weights of the rungs: ends, ends:SHARE, uniform or exp:RATE.")]
 WarmupFlag = Annotated[str, typer.Option(help="annealed, iterations (the paper's), sams or wang_landau.")]
@@ -115,6 +119,30 @@ def read_betas(ladder: str) -> Any:
         return [float(part) for part in ladder.split(",")]
     except ValueError:
         raise InputError(f"--ladder must be a word or numbers with commas between them, got {ladder!r}.") from None
+
+
+def read_rungs(rungs: str) -> int | str:
+    """A whole number, or the word auto."""
+    if rungs == "auto":
+        return rungs
+    try:
+        return int(rungs)
+    except ValueError:
+        raise InputError(f"--rungs must be a whole number or auto, got {rungs!r}.") from None
+
+
+def read_seconds(time: str | None) -> float | None:
+    """600, 600s, 10m and 0.5h as seconds."""
+    if time is None:
+        return None
+    number, unit = (time[:-1], time[-1]) if time[-1:] in _SECONDS else (time, "s")
+    try:
+        seconds = float(number) * _SECONDS[unit]
+    except ValueError:
+        seconds = np.nan
+    if not 0 < seconds < np.inf:
+        raise InputError(f"--max-time must be a positive time such as 90s, 10m or 1.5h, got {time!r}.")
+    return seconds
 
 
 def table_console() -> Console:

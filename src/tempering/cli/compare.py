@@ -24,7 +24,7 @@ def compare_command(
     binarize: common.BinarizeFlag = None,
     chains: common.ChainsFlag = 100,
     sweeps: common.SweepsFlag = 1000,
-    rungs: common.RungsFlag = 100,
+    rungs: common.RungsFlag = "100",
     ladder: common.LadderFlag = "auto",
     prior: common.PriorFlag = "ends",
     warmup: common.WarmupFlag = "annealed",
@@ -43,8 +43,8 @@ def compare_command(
     common.use_cores(devices)
     target, start, rows = common.read_inputs(model, base, data, binarize, seed)
     settings: dict[str, Any] = {
-        "num_chains": chains, "num_sweeps": sweeps, "num_rungs": rungs, "betas": common.read_betas(ladder),
-        "prior": prior, "warmup": warmup, "seed": seed,
+        "num_chains": chains, "num_sweeps": sweeps, "num_rungs": common.read_rungs(rungs),
+        "betas": common.read_betas(ladder), "prior": prior, "warmup": warmup, "seed": seed,
     }  # fmt: skip
     with _Bar(repeats, show=not quiet and sys.stderr.isatty()) as bar, common.only_answers_on_stdout():
         comparison = compare(

@@ -27,13 +27,20 @@ def estimate_command(
     binarize: common.BinarizeFlag = None,
     chains: common.ChainsFlag = 100,
     sweeps: common.SweepsFlag = 1000,
-    rungs: common.RungsFlag = 100,
+    rungs: common.RungsFlag = "100",
     ladder: common.LadderFlag = "auto",
     prior: common.PriorFlag = "ends",
     warmup: common.WarmupFlag = "annealed",
     method: Annotated[
         str, typer.Option(help="rts, or what else a tempered run gives: ts, rsd, mbar, ti_rb ...")
     ] = "rts",
+    target_error: Annotated[
+        float | None, typer.Option(help="Go on until the standard error is this small and the verdict good.")
+    ] = None,
+    max_sweeps: Annotated[
+        int | None, typer.Option(help="Most sweeps per chain then; 100 times --sweeps by default.")
+    ] = None,
+    max_time: Annotated[str | None, typer.Option(help="Most time then, such as 90s, 10m or 1.5h.")] = None,
     seed: common.SeedFlag = 0,
     out: Annotated[Path | None, typer.Option(help="Directory for checkpoints and the result.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
@@ -48,16 +55,20 @@ def estimate_command(
     """
     if resume and out is None:
         raise InputError("--resume needs --out DIR, the directory of the run to go on with.")
+    max_seconds = common.read_seconds(max_time)
     common.use_cores(devices)
     target, start, rows = common.read_inputs(model, base, data, binarize, seed)
     settings: dict[str, Any] = {
-        "num_chains": chains, "num_sweeps": sweeps, "num_rungs": rungs, "betas": common.read_betas(ladder),
-        "prior": prior, "warmup": warmup, "method": method, "seed": seed, "chunk_sweeps": chunk,
+        "num_chains": chains, "num_sweeps": sweeps, "num_rungs": common.read_rungs(rungs),
+        "betas": common.read_betas(ladder), "prior": prior, "warmup": warmup, "method": method, "seed": seed,
+        "chunk_sweeps": chunk, "target_error": target_error, "max_sweeps": max_sweeps,
     }  # fmt: skip
     message = ""
     with _Watcher(show=not quiet and sys.stderr.isatty()) as watcher, common.only_answers_on_stdout():
         try:
-            result = estimate(target, start, data=rows, out=out, resume=resume, watch=watcher, **settings)
+            result = estimate(
+                target, start, data=rows, out=out, resume=resume, watch=watcher, max_seconds=max_seconds, **settings
+            )
         except Interrupted as stopped:
             result, message = None, str(stopped)
     if result is None:
@@ -97,6 +108,8 @@ class _Watcher:
     def __call__(self, progress: RunProgress) -> bool:
         answer = progress.estimate
         shown = "" if answer is None else f"log Z {answer.log_z:.3f} ± {answer.std_error:.3f}"
+        if answer is not None and progress.target_error is not None:
+            shown += f" → {progress.target_error:g}"
         if progress.stage != self._stage:
             self._bar.remove_task(self._task)
             self._stage = progress.stage
@@ -123,7 +136,8 @@ def _answer_rows(result: Result) -> Iterator[tuple[str, str]]:
     """log Z, and what it is held against."""
     low, high = result.interval
     yield "log Z", f"[bold]{result.log_z:.4f}[/bold]"
-    yield "standard error", f"{result.std_error:.4f}"
+    asked = "" if result.target_error is None else f" ({result.target_error:g} asked for)"
+    yield "standard error", f"{result.std_error:.4f}{asked}{_errors(result)}"
     yield "95 % interval", f"{low:.4f} to {high:.4f}"
     if result.exact_log_z is not None:
         where = "inside the interval" if low <= result.exact_log_z <= high else "outside the interval"
@@ -132,8 +146,24 @@ def _answer_rows(result: Result) -> Iterator[tuple[str, str]]:
         yield "annealing says", f"{result.annealed.log_z:.4f} ± {result.annealed.std_error:.4f}"
 
 
+def _errors(result: Result) -> str:
+    """The same error seen in other ways."""
+    errors = result.rungs.errors
+    ways = {} if errors is None else {"tours": errors.tours, "groups": errors.groups}
+    known = [f"{error:.4f} by {name}" for name, error in ways.items() if np.isfinite(error)]
+    return f" ({', '.join(known)})" if known else ""
+
+
+def _rungs(result: Result) -> str:
+    """How long the ladder is, and what its prior costs: draws in its middle say little of its ends."""
+    base, target = result.end_shares
+    length = "" if result.length is None else f", {result.length.root_kl:.1f} long in √KL"
+    return f"{result.num_rungs}{length}; {base:.1%} of draws at the base, {target:.1%} at the target"
+
+
 def _run_rows(result: Result) -> Iterator[tuple[str, str]]:
     """How the chains fared, and what else was asked for."""
+    yield "rungs", _rungs(result)
     yield "round trips", f"{result.diagnosis.round_trips_per_chain:.2f} per chain"
     moves = result.recording.moves
     if moves is not None:
@@ -145,7 +175,8 @@ def _run_rows(result: Result) -> Iterator[tuple[str, str]]:
         likelihood = result.mean_log_likelihood
         shown = f"{likelihood.value:.4f} ± {likelihood.std_error:.4f} over {likelihood.num_rows} rows"
         yield "mean log-likelihood", shown
-    sweeps = f"{result.num_chains} × {result.num_sweeps} (+ {result.num_warmup_sweeps} of warm-up)"
+    cut = f", the first {result.rungs.num_cut} left out" if result.rungs.num_cut else ""
+    sweeps = f"{result.num_chains} × {result.num_sweeps} (+ {result.num_warmup_sweeps} of warm-up){cut}"
     yield "chains × sweeps", sweeps
     yield "seconds", f"{result.seconds:.1f}"
 

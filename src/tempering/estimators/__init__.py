@@ -28,6 +28,7 @@ from tempering.estimators.rts import bias_corrected_rts as bias_corrected_rts
 from tempering.estimators.rts import continuous_rts as continuous_rts
 from tempering.estimators.rts import rts as rts
 from tempering.estimators.rts import ts as ts
+from tempering.estimators.settled import settled_rts as settled_rts
 from tempering.estimators.stationary import rsd as rsd
 from tempering.estimators.stationary import sd as sd
 from tempering.estimators.stepping import stepping_stone as stepping_stone

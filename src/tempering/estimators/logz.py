@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from tempering._types import HostPerRung
-from tempering.uncertainty import Spread, interval_around
+from tempering.uncertainty import Errors, Spread, interval_around
 from tempering.verdicts import Finding, Verdict, gravest
 
 
@@ -24,6 +24,8 @@ class LogZ:
     skewness: HostPerRung  # of the independent parts it was made from; it makes intervals lopsided
     dof: int
     findings: tuple[Finding, ...] = ()  # what the estimator itself noticed
+    errors: Errors | None = None  # what the error of the target is made of, where that was looked into
+    num_cut: int = 0  # sweeps per chain left out, as still remembering the start
 
     @classmethod
     def from_spread(

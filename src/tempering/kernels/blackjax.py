@@ -26,6 +26,11 @@ class BlackJAX(AbstractMove):
 
     make: Callable[[Callable[[State], Any], Any], Any]
 
+    @property
+    def redraws_base(self) -> bool:
+        """By `redrawn_at_base`."""
+        return True
+
     def __call__(self, key: Key, path: AbstractPath, rung: Rung, x: State) -> tuple[State, MoveInfo]:
         """The new position, and what the algorithm says of its acceptance."""
         key_step, key_base = jax.random.split(key)

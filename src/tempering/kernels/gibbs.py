@@ -22,6 +22,11 @@ class BlockGibbs(AbstractMove):
 
     num_sweeps: int = eqx.field(static=True, default=1)
 
+    @property
+    def redraws_base(self) -> bool:
+        """Where bits are independent, a sweep draws each of them afresh."""
+        return True
+
     def __call__(self, key: Key, path: AbstractPath, rung: Rung, x: State) -> tuple[State, MoveInfo]:
         """Sweeps are always accepted."""
         if not isinstance(path, AbstractGibbsPath):

@@ -12,3 +12,8 @@ class AbstractMove(eqx.Module):
     def __call__(self, key: Key, path: AbstractPath, rung: Rung, x: State) -> tuple[State, MoveInfo]:
         """The new x, and how it came about."""
         raise NotImplementedError
+
+    @property
+    def redraws_base(self) -> bool:
+        """Whether at rung 0 the new x is an exact draw of the base, whatever x was: a chain then begins anew."""
+        return False

@@ -68,6 +68,11 @@ class AbstractSizedMove(AbstractMove):
     target_accept: ClassVar[float]
     has_spread: ClassVar[bool] = True  # whether coordinates have a unit of length
 
+    @property
+    def redraws_base(self) -> bool:
+        """By `redrawn_at_base`."""
+        return True
+
     def step(
         self, key: Key, path: AbstractPath, rung: Rung, x: State, scale: Scalar, spread: Float[Array, " #dim"]
     ) -> tuple[State, MoveInfo]:

@@ -39,15 +39,15 @@ class LogDensity(AbstractModel):
     def __init__(self, log_f: LogF, base: Any, *, move: AbstractMove | None = None):
         """Both are tried at draws of the base before anything runs."""
         self.log_f, self.base = log_f, as_base(base)
-        self.own_move = _tried("log_f", log_f, self.base, move)
+        self.own_move = tried("log_f", log_f, self.base, move)
         self.path(None, _TWO_ENDS)  # refuses an improper base
 
     def path(self, base: Any, betas: HostPerRung) -> GeometricPath:
         """The geometric path from `base`, if another one is given."""
         chosen = self.base if base is None else as_base(base)
         if base is not None:
-            check_same_form(chosen, _form(self.base))
-            _tried("log_f", self.log_f, chosen, self.own_move)
+            check_same_form(chosen, form_of(self.base))
+            tried("log_f", self.log_f, chosen, self.own_move)
         return GeometricPath.create(self.log_f, chosen, betas)
 
     def move(self) -> AbstractMove:
@@ -92,7 +92,7 @@ class Posterior(AbstractModel):
         """The likelihood is tried at draws of the prior before anything runs."""
         self.log_likelihood, self.prior = log_likelihood, as_base(prior)
         self.constrain, self.measure = constrain, measure
-        self.own_move = _tried("log_likelihood", log_likelihood, self.prior, move)
+        self.own_move = tried("log_likelihood", log_likelihood, self.prior, move)
         self.path(None, _TWO_ENDS)  # refuses an improper prior
 
     def path(self, base: Any, betas: HostPerRung) -> LikelihoodPath:
@@ -120,25 +120,24 @@ class Posterior(AbstractModel):
 
 def check_same_form(base: AbstractBase, expected: Any) -> None:
     """Refuse a base whose draws are unlike the states of the model: another tree, other shapes."""
-    came = _form(base)
+    came = form_of(base)
     shapes = [jax.tree.map(lambda leaf: leaf.shape, form) for form in (came, expected)]
     if shapes[0] != shapes[1]:
-        raise InputError(f"`base` must draw states {_in_words(expected)} for this model, got {_in_words(came)}.")
+        raise InputError(f"`base` must draw states {in_words(expected)} for this model, got {in_words(came)}.")
 
 
-def _tried(name: str, log_f: LogF, base: AbstractBase, move: AbstractMove | None) -> AbstractMove:
+def tried(name: str, log_f: LogF, base: AbstractBase, move: AbstractMove | None) -> AbstractMove:
     """How x is to be moved, once log f and the base have been looked at, at draws of the base."""
     if not callable(log_f):
         raise InputError(f"`{name}` must be a function of one state, got a {type(log_f).__name__}.")
-    draws = jax.jit(jax.vmap(base.sample))(jax.random.split(jax.random.key(0), _NUM_TRIALS))
-    one = _form(base)
+    draws, one = trial_draws(base), form_of(base)
     if not jax.tree.leaves(one) or not all(jnp.issubdtype(a.dtype, jnp.floating) for a in jax.tree.leaves(one)):
         raise InputError(
-            f"`base` must draw arrays of real numbers, got {_in_words(one)}. For bits use tp.Bernoulli, whose draws "
+            f"`base` must draw arrays of real numbers, got {in_words(one)}. For bits use tp.Bernoulli, whose draws "
             "are 0.0 and 1.0; whole numbers cannot be moved."
         )
     chosen = _default_move(draws) if move is None else move
-    _check_shape(name, log_f, one)
+    check_shape(name, log_f, one)
     _check_values(name, log_f, base, draws)
     if isinstance(chosen, HMC):
         _check_gradients(name, log_f, draws)
@@ -159,16 +158,22 @@ def _default_move(draws: State) -> AbstractMove:
     return HMC()
 
 
-def _check_shape(name: str, log_f: LogF, one: Any) -> None:
+def shape_at(name: str, log_f: Callable[..., Any], one: Any) -> Any:
+    """What log f returns for a draw of this form, without computing it; a function that fails is refused."""
     try:
-        answer = jax.eval_shape(log_f, one)
+        return jax.eval_shape(log_f, one)
     except Exception as error:  # it is another's function, and may raise anything
         raise InputError(
-            f"`{name}` cannot be evaluated at a draw of its base, {_in_words(one)}: {_words_of(error)}. {_cure(error)}"
+            f"`{name}` cannot be evaluated at a draw of its base, {in_words(one)}: {words_of(error)}. {_cure(error)}"
         ) from error
+
+
+def check_shape(name: str, log_f: LogF, one: Any) -> None:
+    """Refuse what is not one real number for one x."""
+    answer = shape_at(name, log_f, one)
     if getattr(answer, "shape", None) != ():
         sums = " Add it up, with jnp.sum for instance." if getattr(answer, "shape", None) else ""
-        raise InputError(f"`{name}` must return one number for one x, got {_in_words(answer)}.{sums}")
+        raise InputError(f"`{name}` must return one number for one x, got {in_words(answer)}.{sums}")
     if not jnp.issubdtype(answer.dtype, jnp.floating):
         raise InputError(f"`{name}` must return a real number, got {answer.dtype}. Make it a float, as in 1.0 * x.")
 
@@ -179,7 +184,7 @@ def _check_values(name: str, log_f: LogF, base: AbstractBase, draws: State) -> N
             np.asarray(a) for a in jax.jit(jax.vmap(lambda x: (log_f(x), base.log_density(x))))(draws)
         )
     except Exception as error:
-        raise InputError(f"`{name}` cannot be compiled for many draws at once: {_words_of(error)}.") from error
+        raise InputError(f"`{name}` cannot be compiled for many draws at once: {words_of(error)}.") from error
     if not np.isfinite(base_values).any():
         raise InputError(f"`base` has no finite log density at any of {_NUM_TRIALS} of its own draws. Is it improper?")
     if np.isposinf(values).any() or np.isnan(values).all():
@@ -198,7 +203,7 @@ def _check_gradients(name: str, log_f: LogF, draws: State) -> None:
     try:
         values, gradients = jax.jit(jax.vmap(jax.value_and_grad(log_f)))(draws)
     except Exception as error:
-        raise InputError(f"`{name}` has a value but no gradient: {_words_of(error)}. {cure}") from error
+        raise InputError(f"`{name}` has a value but no gradient: {words_of(error)}. {cure}") from error
     num_bad = int(np.sum(np.isfinite(values) & ~np.isfinite(_rows(gradients)).all(axis=1)))
     if num_bad:
         raise InputError(
@@ -207,7 +212,12 @@ def _check_gradients(name: str, log_f: LogF, draws: State) -> None:
         )
 
 
-def _form(base: AbstractBase) -> Any:
+def trial_draws(base: AbstractBase) -> State:
+    """The draws of a base at which models are looked at."""
+    return jax.jit(jax.vmap(base.sample))(jax.random.split(jax.random.key(0), _NUM_TRIALS))
+
+
+def form_of(base: AbstractBase) -> Any:
     """Shapes and kinds of a draw."""
     return jax.eval_shape(base.sample, jax.random.key(0))
 
@@ -217,7 +227,7 @@ def _rows(draws: State) -> np.ndarray:
     return np.concatenate([np.asarray(leaf).reshape(_NUM_TRIALS, -1) for leaf in jax.tree.leaves(draws)], axis=1)
 
 
-def _in_words(form: Any) -> str:
+def in_words(form: Any) -> str:
     """float32[3], or {'a': float32[], 'b': float32[3]}."""
 
     def of_leaf(leaf: Any) -> Any:
@@ -227,7 +237,8 @@ def _in_words(form: Any) -> str:
     return str(jax.tree.map(of_leaf, form)).replace("'float", "float").replace("]'", "]")
 
 
-def _words_of(error: Exception) -> str:
+def words_of(error: Exception) -> str:
+    """The kind of an error and the first line that it says."""
     lines = str(error).strip().splitlines() or [""]
     return f"{type(error).__name__}: {lines[0][:200]}".rstrip(".: ")
 

@@ -212,12 +212,13 @@ class RBMPath(AbstractGibbsPath):
         """h ~ p(h | v, β), then v ~ p(v | h, β)."""
         key_hidden, key_visible = jax.random.split(key)
         beta = self.betas[rung]
-        h = _random_bits(key_hidden, beta * x.field)
+        h = random_bits(key_hidden, beta * x.field)
         visible_field = jnp.dot(h, self.weights.T, precision=_HIGHEST) + self.vbias
-        return self.state_of(_random_bits(key_visible, (1 - beta) * self.base_logits + beta * visible_field))
+        return self.state_of(random_bits(key_visible, (1 - beta) * self.base_logits + beta * visible_field))
 
 
-def _random_bits(key: Key, logits: Float[Array, " unit"]) -> Float[Array, " unit"]:
+def random_bits(key: Key, logits: Float[Array, "*unit"]) -> Float[Array, "*unit"]:
+    """1.0 with these log-odds, else 0.0."""
     return (jax.random.uniform(key, logits.shape) < jax.nn.sigmoid(logits)).astype(jnp.float32)
 
 

@@ -28,3 +28,5 @@ from tempering.stats.sums import StepSums as StepSums
 from tempering.stats.sums import TemperingStats as TemperingStats
 from tempering.stats.target import HostTargetSums as HostTargetSums
 from tempering.stats.target import TargetSums as TargetSums
+from tempering.stats.tours import Tours as Tours
+from tempering.stats.tours import TourSums as TourSums

@@ -16,9 +16,11 @@ from tempering.stats.moves import MoveCounts, MoveSums, TuningCounts, TuningSums
 from tempering.stats.states import StateTrace, WeightedDraws
 from tempering.stats.sums import TemperingStats
 from tempering.stats.target import HostTargetSums, TargetSums
+from tempering.stats.tours import Tours, TourSums
 
 MAX_BLOCK_STEPS = 250  # keeps float32 sums exact enough and a lost block short
-_OPTIONAL = ("transitions", "target", "moves", "tuning", "states")
+_OPTIONAL = ("transitions", "target", "moves", "tuning", "states", "tours")
+_JOINED = ("target", "moves", "tuning", "states", "tours")  # each by its own `then`
 _MAX_GROUPS = 10  # of chains, for the errors of estimates made from transition matrices
 
 
@@ -33,6 +35,7 @@ class Keep:
     expect: Callable[[Any], Any] | None = None  # g(x), whose mean under the target is wanted
     moves: bool = False  # how often moves are accepted, for those that may be refused
     states: bool = False  # x itself, for draws of the target
+    tours: bool = False  # sums between exact draws of the base, where the move makes them
 
 
 JUST_RTS = Keep()
@@ -90,6 +93,7 @@ class TemperingRecord(eqx.Module):
     moves: MoveSums | None = None
     tuning: TuningSums | None = None
     states: StateTrace | None = None
+    tours: TourSums | None = None
 
     @classmethod
     def empty(
@@ -101,7 +105,8 @@ class TemperingRecord(eqx.Module):
         target = None if keep.expect is None else TargetSums.empty(ladder, keep.expect)
         moves = MoveSums.empty(ladder) if keep.moves else None
         states = StateTrace.empty(ladder, MAX_BLOCK_STEPS) if keep.states else None
-        return cls(stats, Trace.empty(ladder, with_features=keep.draws), transitions, target, moves, tuning, states)
+        trace, tours = Trace.empty(ladder, with_features=keep.draws), TourSums.empty() if keep.tours else None
+        return cls(stats, trace, transitions, target, moves, tuning, states, tours)
 
     def update(self, ladder: Ladder, draw: Draw) -> "TemperingRecord":
         """Fold one draw into each part."""
@@ -115,7 +120,7 @@ class TemperingRecord(eqx.Module):
         groups = chain_groups(stats.num_chains)
         sums = None if self.transitions is None else _group_sums(np.asarray(self.transitions.sums), groups)
         counts = _transition_counts(self.trace, groups, len(stats.log_prior))
-        others = {name: getattr(self, name) for name in ("target", "moves", "tuning", "states")}
+        others = {name: getattr(self, name) for name in _JOINED}
         on_host = {name: None if part is None else part.on_host() for name, part in others.items()}
         return Recording(stats, counts, sums, self._draws(), **on_host)
 
@@ -138,13 +143,14 @@ class Recording(eqx.Module):
     moves: MoveCounts | None = None
     tuning: TuningCounts | None = None
     states: WeightedDraws | None = None
+    tours: Tours | None = None
 
     def then(self, later: "Recording") -> "Recording":
         """This recording followed by one later block of the same chains."""
         sums = None
         if self.transition_sums is not None and later.transition_sums is not None:
             sums = self.transition_sums + later.transition_sums
-        pairs = {n: (getattr(self, n), getattr(later, n)) for n in ("draws", "target", "moves", "tuning", "states")}
+        pairs = {n: (getattr(self, n), getattr(later, n)) for n in ("draws", *_JOINED)}
         joined = {n: None if mine is None or new is None else mine.then(new) for n, (mine, new) in pairs.items()}
         counts = self.transition_counts + later.transition_counts
         return Recording(self.stats.then(later.stats), counts, sums, **joined)

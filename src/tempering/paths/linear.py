@@ -1,4 +1,4 @@
-"""Paths of densities from a base to a target."""
+"""Paths on which log f is linear in β: one evaluation of each end gives every rung."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -55,16 +55,16 @@ class GeometricPath(AbstractLinearPath):
     @classmethod
     def create(cls, log_f: LogF, base: AbstractBase, betas: HostPerRung) -> "GeometricPath":
         """A path at the given inverse temperatures, which rise from 0 to 1."""
-        _check_proper(base)
+        check_proper(base)
         return cls(log_f=log_f, base=base, betas=jnp.asarray(checked_betas(betas), jnp.float32))
 
     def log_density(self, x: State, rung: Rung) -> Scalar:
         """(1 − β) log p_1 + β log f."""
-        return _mix(self.betas[rung], self.base.log_density(x), self.log_f(x))
+        return mix(self.betas[rung], self.base.log_density(x), self.log_f(x))
 
     def log_densities(self, x: State) -> PerRung:
         """All rungs from the two ends: one evaluation of each."""
-        return _mix(self.betas, self.base.log_density(x), self.log_f(x))
+        return mix(self.betas, self.base.log_density(x), self.log_f(x))
 
     def slope(self, x: State) -> Scalar:
         """log f − log p_1."""
@@ -85,16 +85,16 @@ class LikelihoodPath(AbstractLinearPath):
     @classmethod
     def create(cls, log_likelihood: LogF, prior: AbstractBase, betas: HostPerRung) -> "LikelihoodPath":
         """A path at the given powers of the likelihood, which rise from 0 to 1."""
-        _check_proper(prior)
+        check_proper(prior)
         return cls(log_likelihood=log_likelihood, base=prior, betas=jnp.asarray(checked_betas(betas), jnp.float32))
 
     def log_density(self, x: State, rung: Rung) -> Scalar:
         """log prior + β log likelihood."""
-        return self.base.log_density(x) + _power(self.betas[rung], self.log_likelihood(x))
+        return self.base.log_density(x) + power(self.betas[rung], self.log_likelihood(x))
 
     def log_densities(self, x: State) -> PerRung:
         """All rungs from one evaluation of each."""
-        return self.base.log_density(x) + _power(self.betas, self.log_likelihood(x))
+        return self.base.log_density(x) + power(self.betas, self.log_likelihood(x))
 
     def slope(self, x: State) -> Scalar:
         """The log-likelihood."""
@@ -105,7 +105,8 @@ class LikelihoodPath(AbstractLinearPath):
         return LikelihoodPath.create(self.log_likelihood, self.base, betas)
 
 
-def _check_proper(base: AbstractBase) -> None:
+def check_proper(base: AbstractBase) -> None:
+    """Refuse a base without a normaliser."""
     if not np.isfinite(base.log_z()):
         raise InputError(
             f"`base` is improper: its log_z() is {base.log_z()}, and nothing can be tempered from a density "
@@ -113,10 +114,11 @@ def _check_proper(base: AbstractBase) -> None:
         )
 
 
-def _mix(beta, log_base, log_target):
-    return _power(1 - beta, log_base) + _power(beta, log_target)
+def mix(beta, log_base, log_target):
+    """log of the geometric mixture, (1 − β) log p + β log f."""
+    return power(1 - beta, log_base) + power(beta, log_target)
 
 
-def _power(exponent, log_density):
-    # 0 · (−inf) is NaN, but a density that vanishes does not matter where its exponent is 0.
+def power(exponent, log_density):
+    """log of a power, where 0⁰ = 1: a density that vanishes does not matter where its exponent is 0."""
     return jnp.where(exponent == 0, 0.0, exponent * log_density)

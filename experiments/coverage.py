@@ -1,0 +1,111 @@
+"""Do the intervals hold, and do the verdicts warn? Models with exact log Z × run lengths × seeds.
+
+    python experiments/coverage.py [--seeds 100] [--budgets 250 500 1000] [--jobs 1] [--only "Ising"]
+
+Prints a table and writes benchmarks/results/coverage.json. Seeds start at 1000, apart from those on which anything was
+chosen. With several jobs each problem has a process of its own; on a GPU all seeds of a problem run at once.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import repeats
+from problems import PROBLEMS
+
+FIRST_SEED = 1000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=100)
+    parser.add_argument("--budgets", type=int, nargs="+", default=[250, 500, 1000])
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--only", default="", help="part of a problem's name")
+    parser.add_argument("--rows", type=Path, help="write the runs there, and no table")
+    arguments = parser.parse_args()
+    names = [name for name in PROBLEMS if arguments.only in name]
+    if arguments.jobs > 1 and len(names) > 1:
+        rows = in_processes(names, arguments)
+    else:
+        if arguments.rows is None:  # else other processes have the other cores
+            repeats.use_all_cores()
+        seeds = range(FIRST_SEED, FIRST_SEED + arguments.seeds)
+        rows = {name: runs_of(name, arguments.budgets, seeds) for name in names}
+    if arguments.rows is not None:
+        repeats.dump(arguments.rows, rows)
+        return
+    summaries = table(rows)
+    repeats.print_table(summaries)
+    repeats.write("coverage", summaries, rows)
+
+
+def runs_of(name: str, budgets: list[int], seeds: range) -> list[dict[str, Any]]:
+    """All runs of one problem, shortest first."""
+    problem, rows = PROBLEMS[name](), []
+    for budget in budgets:
+        found = repeats.repeat(problem.model, problem.base, problem.log_z, seeds, num_sweeps=budget)
+        rows += [row | {"budget": budget} for row in found]
+        print(name, budget, summary(rows[-len(found) :]), flush=True, file=sys.stderr)
+    return rows
+
+
+def in_processes(names: list[str], arguments: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
+    """Each problem by a process of its own, a few at a time."""
+    with tempfile.TemporaryDirectory() as directory, ThreadPoolExecutor(arguments.jobs) as pool:
+        files = [Path(directory) / f"{number}.json" for number in range(len(names))]
+
+        def one(name: str, file: Path) -> None:
+            budgets = [str(budget) for budget in arguments.budgets]
+            options = ["--only", name, "--seeds", str(arguments.seeds), "--budgets", *budgets, "--rows", str(file)]
+            subprocess.run([sys.executable, __file__, *options], check=True)
+
+        list(pool.map(one, names, files))
+        return {name: repeats.parse(file)[name] for name, file in zip(names, files, strict=True)}
+
+
+def table(rows: dict[str, list[dict[str, Any]]]) -> dict[str, dict[str, Any]]:
+    """A line for each problem and budget, for each problem, and for all."""
+    lines = {}
+    for name, runs in rows.items():
+        for budget in sorted({run["budget"] for run in runs}):
+            lines[f"{name}, {budget}"] = summary([run for run in runs if run["budget"] == budget])
+        lines[f"{name}, all"] = summary(runs)
+    largest = max(run["budget"] for runs in rows.values() for run in runs)
+    everything = [run for runs in rows.values() for run in runs]
+    lines[f"all problems, {largest}"] = summary([run for run in everything if run["budget"] == largest])
+    return lines | {"all problems, all": summary(everything)}
+
+
+def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """What a line of the table says."""
+    errors = np.array([run["error"] for run in runs])
+    good = [run for run in runs if run["verdict"] == "good"]
+    verdicts = sorted({run["verdict"] for run in runs})
+    return {
+        "runs": len(runs),
+        "bias": float(errors.mean()),
+        "rmse": float(np.sqrt(np.mean(errors**2))),
+        "mean_std_error": float(np.mean([run["std_error"] for run in runs])),
+        **{
+            f"covers_{100 * level:.0f}": share([run["at_levels"][str(level)] for run in runs])
+            for level in repeats.LEVELS
+        },
+        "good": len(good),
+        "good_covers_95": share([run["at_levels"]["0.95"] for run in good]),
+        "good_worst": max((abs(run["error"]) / run["std_error"] for run in good), default=None),
+        "verdicts": {verdict: sum(run["verdict"] == verdict for run in runs) for verdict in verdicts},
+    }
+
+
+def share(held: list[bool]) -> float | None:
+    return float(np.mean(held)) if held else None
+
+
+if __name__ == "__main__":
+    main()

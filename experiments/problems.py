@@ -1,0 +1,119 @@
+"""Models whose log Z is known, of every kind that the package is for: what claims about error bars are tested on."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import repeats
+from scipy import special, stats
+
+import tempering as tp
+
+
+class Problem(NamedTuple):
+    """A model, what it is tempered from, and its log Z."""
+
+    model: tp.AbstractModel
+    base: Any
+    log_z: float
+
+
+def mnist_rbm(num_hidden: int) -> Problem:
+    """Trained on MNIST; by enumeration of its hidden units."""
+    rbm = tp.load(f"{repeats.DATA / 'rbm_mnist_small.npz'}:{num_hidden}")
+    return Problem(rbm, repeats.mnist_base(), rbm.exact_log_z())
+
+
+def digits_rbm() -> Problem:
+    """The example of the package."""
+    rbm, frequencies = tp.load_example()
+    return Problem(rbm, frequencies, rbm.exact_log_z())
+
+
+def ising(coupling: float) -> Problem:
+    """8 × 8, periodic, by Kaufman's formula; the infinite lattice is critical at 0.4407."""
+    model = tp.Ising.square(8, 8, coupling)
+    exact = model.quick_log_z()
+    assert exact is not None
+    return Problem(model, None, exact)
+
+
+def mixture(distance: float) -> Problem:
+    """Two normal densities in 6 dimensions with weights 1 and 4, the heavier one wider, so far from one another."""
+    means = np.zeros((2, 6))
+    means[1, :2] = distance * np.array([0.8, 0.6])
+    covariances = np.stack([np.eye(6), np.diag(np.linspace(0.5, 2.0, 6)) + 0.2])
+    return Problem(tp.GaussianMixture([1.0, 4.0], means, covariances), None, float(np.log(5.0)))
+
+
+def correlated_normal() -> Problem:
+    """20 dimensions, neighbours correlated by 0.8, scales from 0.3 to 3, off centre."""
+    scales, places = np.geomspace(0.3, 3.0, 20), np.arange(20)
+    covariance = scales[:, None] * 0.8 ** np.abs(places[:, None] - places) * scales
+    precision = jnp.asarray(np.linalg.inv(covariance), jnp.float32)
+    mean = jnp.asarray(0.7 * scales * np.sin(places / 3), jnp.float32)
+    model = tp.LogDensity(lambda x: -0.5 * (x - mean) @ (precision @ (x - mean)), tp.Normal(np.zeros(20), scales))
+    return Problem(model, None, float(0.5 * np.linalg.slogdet(2 * np.pi * covariance)[1]))
+
+
+def heavy_tails() -> Problem:
+    """Student's t with 4 degrees of freedom in 5 dimensions, off centre, from a wider one."""
+    scale, location = jnp.array([0.5, 1.0, 2.0, 0.3, 1.5]), jnp.array([1.0, -1.0, 0.5, 0.2, -2.0])
+    dof, num_dims = 4.0, 5
+
+    def log_f(x):
+        return -0.5 * (dof + num_dims) * jnp.log1p(jnp.sum(((x - location) / scale) ** 2) / dof)
+
+    log_z = special.gammaln(dof / 2) - special.gammaln((dof + num_dims) / 2) + num_dims / 2 * np.log(dof * np.pi)
+    log_z += float(np.log(np.asarray(scale, np.float64)).sum())
+    return Problem(tp.LogDensity(log_f, tp.Student(3.0, jnp.zeros(5), 2.0)), None, float(log_z))
+
+
+def regression() -> Problem:
+    """Linear regression with known noise: y ~ N(0, σ² I + s² X Xᵀ)."""
+    rng = np.random.default_rng(20160619)
+    inputs = rng.normal(size=(60, 6))
+    outputs = inputs @ np.array([1.0, -2.0, 0.5, 0.0, 0.3, -0.7]) + rng.normal(0, 0.8, 60)
+    x, y = jnp.asarray(inputs, jnp.float32), jnp.asarray(outputs, jnp.float32)
+
+    def log_likelihood(weights):
+        return jnp.sum(jax.scipy.stats.norm.logpdf(y, x @ weights, 0.8))
+
+    covariance = 0.8**2 * np.eye(60) + 2.0**2 * inputs @ inputs.T
+    evidence = stats.multivariate_normal(np.zeros(60), covariance).logpdf(outputs)
+    return Problem(tp.Posterior(log_likelihood, tp.Normal(np.zeros(6), 2.0)), None, float(evidence))
+
+
+def counts() -> Problem:
+    """Poisson counts with a gamma(2, 0.5) rate, as a density of log λ: negative binomial evidence."""
+    observed, shape, rate = np.array([3, 7, 4, 9, 2, 6, 5, 8, 4, 4.0]), 2.0, 0.5
+    total, size = observed.sum(), len(observed)
+    evidence = (
+        shape * np.log(rate) - special.gammaln(shape) + special.gammaln(shape + total)
+        - (shape + total) * np.log(rate + size) - special.gammaln(observed + 1).sum()
+    )  # fmt: skip
+    constant = shape * np.log(rate) - special.gammaln(shape) - special.gammaln(observed + 1).sum()
+
+    def log_f(x):  # prior × Jacobian × likelihood
+        return constant + (shape + total) * x[0] - (rate + size) * jnp.exp(x[0])
+
+    return Problem(tp.LogDensity(log_f, tp.Normal(np.zeros(1), 3.0)), None, float(evidence))
+
+
+PROBLEMS: dict[str, Callable[[], Problem]] = {
+    "RBM 784×10": lambda: mnist_rbm(10),
+    "RBM 784×15": lambda: mnist_rbm(15),
+    "RBM 784×20": lambda: mnist_rbm(20),
+    "RBM 64×16, digits": digits_rbm,
+    "Ising 8×8, 0.30": lambda: ising(0.30),
+    "Ising 8×8, 0.44": lambda: ising(0.4407),
+    "Ising 8×8, 0.60": lambda: ising(0.60),
+    "mixture, near modes": lambda: mixture(3.0),
+    "mixture, far modes": lambda: mixture(9.0),
+    "correlated normal, 20-d": correlated_normal,
+    "Student's t, 5-d": heavy_tails,
+    "regression evidence": regression,
+    "Poisson evidence": counts,
+}

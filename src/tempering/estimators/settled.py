@@ -1,0 +1,41 @@
+"""RTS from the part of a run that has settled, with an error that more than one way of looking agrees on."""
+
+import dataclasses
+
+import numpy as np
+
+from tempering.estimators.logz import LogZ
+from tempering.estimators.rts import rts
+from tempering.stats import Recording
+from tempering.uncertainty import Errors, error_by_groups, error_by_tours, settling
+from tempering.verdicts import Finding, Verdict
+
+
+def settled_rts(recording: Recording, *, log_z_base: float = 0.0) -> LogZ:
+    """RTS without the transient; its error counts chains, what still drifts, and the bias of a log ratio.
+
+    The same error is also found from groups of chains and from tours. Where one of them is much larger than that from
+    chains, the error is widened to it at every rung, and the answer says so.
+    """
+    start = settling(recording.stats)
+    stats = recording.stats.without_first(start.first_block)
+    answer = rts(stats, log_z_base=log_z_base)
+    groups, num_groups = error_by_groups(stats)
+    errors = Errors(
+        answer.std_error, groups, error_by_tours(recording.tours), float(start.drift[-1]),
+        float(abs(answer.biases[-1])), num_groups,
+    )  # fmt: skip
+    widened = np.sqrt((answer.std_errors * errors.widening) ** 2 + start.drift**2 + answer.biases**2)
+    findings = (*answer.findings, _unsure(errors)) if errors.is_disputed else answer.findings
+    num_cut = int(recording.stats.num_draws[0, : start.first_block].sum())
+    return dataclasses.replace(answer, std_errors=widened, findings=findings, errors=errors, num_cut=num_cut)
+
+
+def _unsure(errors: Errors) -> Finding:
+    by_tours = errors.tours_ratio > errors.groups_ratio
+    name, other = ("tours", errors.tours) if by_tours else ("groups of chains", errors.groups)
+    return Finding(
+        Verdict.UNSURE,
+        f"the error is {errors.chains:.2g} by chains and {other:.2g} by {name}",
+        "run more sweeps until they agree; few trips to the target decide the answer so far",
+    )

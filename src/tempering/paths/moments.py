@@ -1,0 +1,141 @@
+"""The moment-averaged path between two Gaussians, exact at every β (Grosse, Maddison and Salakhutdinov 2013)."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from tempering._errors import InputError
+from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar
+from tempering.bases import cholesky
+from tempering.ladder import AbstractPath, checked_betas
+
+_HIGHEST = jax.lax.Precision.HIGHEST
+
+
+class GaussianMomentPath(AbstractPath):
+    """f_β(x) = exp(−½ (x − μ_β)ᵀ Σ_β⁻¹ (x − μ_β)), whose first two moments are averages of those of the two ends:
+
+        μ_β = (1 − β) μ_0 + β μ_1,    Σ_β = (1 − β) Σ_0 + β Σ_1 + β(1 − β) (μ_1 − μ_0)(μ_1 − μ_0)ᵀ.
+
+    Unnormalised, so that log Z_β = ½ log det 2πΣ_β. Coordinates z = W(x − μ_0) in which Σ_0 is 1
+    and Σ_1 diagonal make every Σ_β a diagonal plus one outer product: all β for a few operations a coordinate.
+    """
+
+    mean: Float[Array, " dim"]  # μ_0
+    root: Float[Array, "dim dim"]  # W⁻¹, a root of Σ_0
+    whitener: Float[Array, "dim dim"]  # W
+    ratios: Float[Array, " dim"]  # variances of the target in z, where those of the base are 1
+    shift: Float[Array, " dim"]  # δ, the mean of the target in z
+    betas: PerRung
+
+    @classmethod
+    def create(
+        cls,
+        mean: np.ndarray,
+        covariance: np.ndarray,
+        base_mean: np.ndarray,
+        base_covariance: np.ndarray,
+        betas: HostPerRung,
+    ) -> "GaussianMomentPath":
+        """From a base's mean (dim,) and covariance (dim, dim) to the target's, factored in float64."""
+        _check_moments(mean, covariance, base_mean, base_covariance)
+        lower = cholesky("GaussianMomentPath", "base_covariance", base_covariance)
+        cholesky("GaussianMomentPath", "covariance", covariance)  # refuses what is not positive definite
+        half = np.linalg.solve(lower, covariance)
+        ratios, rotation = np.linalg.eigh(np.linalg.solve(lower, half.T))
+        root = lower @ rotation
+        whitener = rotation.T @ np.linalg.inv(lower)
+        arrays = (base_mean, root, whitener, ratios, whitener @ (mean - base_mean))
+        names = ("mean", "root", "whitener", "ratios", "shift")
+        fields = {name: jnp.asarray(a, jnp.result_type(float)) for name, a in zip(names, arrays, strict=True)}
+        return cls(**fields, betas=jnp.asarray(checked_betas(betas), jnp.float32))
+
+    def log_z_base(self) -> float:
+        """½ log det 2πΣ_0."""
+        return float(self.exact_log_z()[0])
+
+    def exact_log_z(self) -> HostPerRung:
+        """½ log det 2πΣ_k at every rung, by the determinant lemma."""
+        root, ratios, shift, betas = (
+            np.asarray(a, np.float64) for a in (self.root, self.ratios, self.shift, self.betas)
+        )
+        variances = 1 - betas[:, None] + betas[:, None] * ratios
+        outer = betas * (1 - betas) * np.sum(shift**2 / variances, axis=1)
+        log_det = 2 * np.linalg.slogdet(root)[1] + np.log(variances).sum(axis=1) + np.log1p(outer)
+        return 0.5 * (len(shift) * np.log(2 * np.pi) + log_det)
+
+    def sample_base(self, key: Key) -> Float[Array, " dim"]:
+        """μ_0 + W⁻¹ · noise."""
+        noise = jax.random.normal(key, self.mean.shape, self.mean.dtype)
+        return self.mean + jnp.dot(self.root, noise, precision=_HIGHEST)
+
+    def log_density(self, x: Float[Array, " dim"], rung: Rung) -> Scalar:
+        """The formula above, at one β."""
+        return -0.5 * self._solved(self._whitened(x), self.betas[rung]).quadratic
+
+    def log_densities(self, x: Float[Array, " dim"]) -> PerRung:
+        """All rungs from one whitening."""
+        z = self._whitened(x)
+        return jax.vmap(lambda beta: -0.5 * self._solved(z, beta).quadratic)(self.betas)
+
+    def slopes(self, x: Float[Array, " dim"]) -> PerRung:
+        """δ·y + ½ yᵀ Σ′ y, where y = Σ⁻¹(z − βδ) and Σ′ = dΣ/dβ."""
+        z = self._whitened(x)
+
+        def slope(beta):
+            solved = self._solved(z, beta)
+            return solved.along + 0.5 * (jnp.sum((self.ratios - 1) * solved.y**2) + (1 - 2 * beta) * solved.along**2)
+
+        return jax.vmap(slope)(self.betas)
+
+    def curvatures(self, x: Float[Array, " dim"]) -> PerRung:
+        """−gᵀ Σ⁻¹ g − (δ·y)², where g = δ + Σ′ y; the last term comes from Σ″ = −2δδᵀ."""
+        z = self._whitened(x)
+
+        def curvature(beta):
+            solved = self._solved(z, beta)
+            g = (1 + (1 - 2 * beta) * solved.along) * self.shift + (self.ratios - 1) * solved.y
+            return -self._solved(g + beta * self.shift, beta).quadratic - solved.along**2
+
+        return jax.vmap(curvature)(self.betas)
+
+    def at(self, betas: HostPerRung) -> "GaussianMomentPath":
+        """The same two Gaussians, other rungs."""
+        return eqx.tree_at(lambda path: path.betas, self, jnp.asarray(checked_betas(betas), jnp.float32))
+
+    def _whitened(self, x: Float[Array, " dim"]) -> Float[Array, " dim"]:
+        return jnp.dot(self.whitener, x - self.mean, precision=_HIGHEST)
+
+    def _solved(self, z: Float[Array, " dim"], beta: Scalar) -> "_Solved":
+        """Σ_β⁻¹ (z − βδ), with Σ_β = A + c δδᵀ, A diagonal and c = β(1 − β).
+
+        The inverse by Sherman and Morrison subtracts two large numbers where |δ| is large. Taking c (δ·y) δ off z first
+        leaves a sum of squares instead.
+        """
+        variances, outer = 1 - beta + beta * self.ratios, beta * (1 - beta)
+        along = jnp.sum((z - beta * self.shift) * self.shift / variances)
+        along = along / (1 + outer * jnp.sum(self.shift**2 / variances))
+        rest = z - (beta + outer * along) * self.shift
+        return _Solved(rest / variances, along, jnp.sum(rest**2 / variances) + outer * along**2)
+
+
+class _Solved(NamedTuple):
+    y: Float[Array, " dim"]  # Σ⁻¹ (z − βδ)
+    along: Scalar  # δ·y
+    quadratic: Scalar  # (z − βδ)·y
+
+
+def _check_moments(*moments: np.ndarray) -> None:
+    shapes = [np.shape(a) for a in moments]
+    dim = shapes[0][0] if len(shapes[0]) == 1 else 0
+    if dim == 0 or shapes != [(dim,), (dim, dim)] * 2:
+        raise InputError(
+            "GaussianMomentPath needs a mean (dim,) and a covariance (dim, dim) at both ends; "
+            f"got {', '.join(map(str, shapes))}."
+        )
+    if not all(np.isfinite(a).all() for a in moments):
+        raise InputError("GaussianMomentPath needs means and covariances that are finite.")
