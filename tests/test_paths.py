@@ -1,6 +1,8 @@
 """Paths through given densities, along averaged moments, and datum by datum: each against what it should be."""
 
 import dataclasses
+import itertools
+from pathlib import Path
 
 import equinox as eqx
 import jax
@@ -572,3 +574,33 @@ def test_later_densities_may_vanish_where_the_base_is():
     )
     np.testing.assert_array_equal(model.knots, [0.0, 0.5, 1.0])
     assert isinstance(model.path(tp.Normal(np.ones(3)), model.knots), SequencePath)
+
+
+def _symmetrised_kl(low, high) -> float:
+    """Between two Gaussians with means and covariances."""
+    (m0, s0), (m1, s1) = low, high
+    inverses = np.linalg.inv(s0), np.linalg.inv(s1)
+    traces = np.trace(inverses[1] @ s0) + np.trace(inverses[0] @ s1) - 2 * len(m0)
+    return 0.5 * (traces + (m1 - m0) @ (inverses[0] + inverses[1]) @ (m1 - m0))
+
+
+def _length(kind: str, apart: float, sigma: float, num_steps: int = 2000) -> float:
+    mean, shift, rungs = np.zeros(2), np.array([apart, 0.0]), []
+    for beta in np.sin(np.linspace(0, np.pi / 2, num_steps + 1)) ** 2:  # dense at both ends, where much happens
+        if kind == "moments":
+            spread = ((1 - beta) + beta * sigma**2) * np.eye(2) + beta * (1 - beta) * np.outer(shift, shift)
+            rungs.append((beta * shift, spread))
+        else:
+            precision = (1 - beta) + beta / sigma**2
+            rungs.append(((1 - beta) * mean + beta * shift / sigma**2 / precision, np.eye(2) / precision))
+    return sum(np.sqrt(_symmetrised_kl(*pair)) for pair in itertools.pairwise(rungs))
+
+
+def test_the_table_of_lengths_is_right():
+    page = (Path(__file__).parents[1] / "docs" / "paths.md").read_text()
+    table = page.split("| apart | σ | geometric | moments |")[1].split("\n\n")[0]
+    rows = [[float(cell) for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+    assert len(rows) == 7
+    for apart, sigma, geometric, moments in rows:
+        assert _length("geometric", apart, sigma) == pytest.approx(geometric, rel=0.01)
+        assert _length("moments", apart, sigma) == pytest.approx(moments, rel=0.01)

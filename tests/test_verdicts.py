@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -11,6 +12,8 @@ from tempering.diagnostics import diagnose, unsettled
 from tempering.estimators import Annealed, _mbar_solver
 from tempering.stats import MoveCounts, Tours
 from tempering.stopping import Goal, Look, too_short
+from tempering.training.tempered import Reading
+from tempering.training.tracker import _findings
 from test_diagnostics import BLOCKS, CHAINS, RUNGS, changed, few_crossings, healthy, log_sums_that_drift, one_chain
 from test_mbar import gaussian_draws
 from test_stepping import noisy_stats as stepping_stats
@@ -82,6 +85,11 @@ def unreached():
     return of_run(changed(visits=visits))
 
 
+def lost():
+    few, one, none = jnp.float32(0.04), jnp.float32(1.0), jnp.zeros(20)
+    return _findings(Reading(jnp.zeros(9), none, one, none, jnp.ones(9), few, jnp.int32(0)), alpha=0.2)
+
+
 PROVOKED = {
     Verdict.SHORT: (short, "0.2 after 1000 sweeps, 0.05 was asked for", "--max-sweeps"),
     Verdict.UNSURE: (unsure, "by tours", "more sweeps"),
@@ -93,6 +101,7 @@ PROVOKED = {
     Verdict.DISAGREES: (lambda: of_run(healthy(), Annealed(5.0, 0.1, 0.5)), "by annealing", "trust neither"),
     Verdict.NO_OVERLAP: (no_overlap, "none of", "rungs"),
     Verdict.UNCONVERGED: (None, "", ""),  # with a monkeypatch, below
+    Verdict.LOST: (lost, "of the chains effective; log Z runs 4.0 nats behind", "learning rate"),
     Verdict.FROZEN: (frozen, "0.008 of the moves at rung 2", "tp.HMC"),
     Verdict.STUCK: (lambda: of_run(changed(travel=few_crossings())), "0.075 round trips per chain", "base closer"),
     Verdict.KNOT: (knotted, "a knot at β = 0.6", "averaged moments"),

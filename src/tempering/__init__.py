@@ -107,6 +107,8 @@ from tempering.stats import Keep as Keep
 from tempering.stats import TargetSums as TargetSums
 from tempering.stats import TemperingRecord as TemperingRecord
 from tempering.stats import TemperingStats as TemperingStats
+from tempering.training.tracker import Tracked as Tracked
+from tempering.training.tracker import Tracker as Tracker
 from tempering.tuning import Tuned as Tuned
 from tempering.verdicts import Finding as Finding
 from tempering.verdicts import Verdict as Verdict

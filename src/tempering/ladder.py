@@ -114,6 +114,10 @@ class Ladder(eqx.Module):
         guess = _checked_guess(log_z_guess, self.path.num_rungs)
         return dataclasses.replace(self, log_z_guess=jnp.asarray(guess - guess[0], jnp.float32))
 
+    def with_guess(self, log_z_guess: PerRung) -> "Ladder":
+        """The same inside jit, unchecked."""
+        return dataclasses.replace(self, log_z_guess=log_z_guess - log_z_guess[0])
+
     def at(self, betas: HostPerRung, log_prior: HostPerRung | None = None) -> "Ladder":
         """Rungs elsewhere on the same path; what was guessed of log Z is forgotten. Without a prior, as many as before.
 

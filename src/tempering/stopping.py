@@ -40,6 +40,7 @@ HOPES = {
     Verdict.NO_OVERLAP: Hope.MORE_IF_NOISY,  # rare draws may still come; where rungs are too far apart they do not
     Verdict.HEAVY_TAILS: Hope.MORE_IF_NOISY,  # the same
     Verdict.DISAGREES: Hope.MORE_IF_NOISY,  # the annealing pass stays what it was; once it alone errs, so do they
+    Verdict.LOST: Hope.NONE,  # of a tracker, which no run is
     Verdict.COARSE: Hope.NONE,  # with less noise, what is missed between rungs only stands out more
     Verdict.FROZEN: Hope.NONE,  # steps are not tuned again
     Verdict.NONFINITE: Hope.NONE,  # the draws stay left out

@@ -19,6 +19,7 @@ class Verdict(enum.Enum):
     DISAGREES = "Disagrees: independent estimates of the same log Z differ by more than their errors allow."
     NO_OVERLAP = "No overlap: neighbouring rungs share hardly any draws, so their ratio is unknown."
     UNCONVERGED = "Not converged: the equations for log Z were not solved to their tolerance."
+    LOST = "Lost: the parameters moved faster than the chains could follow, so log Z is no longer known."
     FROZEN = "Frozen: at some rungs hardly any move is accepted, so the chains do not move there."
     STUCK = "Stuck: the chains hardly travelled between the base and the target; the error bar is not to be believed."
     KNOT = "Knot: the chains hardly pass one narrow stretch of the ladder, so its two sides are not tied together."

@@ -1,7 +1,5 @@
 """RBMs with given moments: what the knots of a moment-averaged path are made by."""
 
-from typing import NamedTuple, TypeAlias
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,28 +8,11 @@ from jaxtyping import Array, Float
 
 from tempering._types import Key, Scalar
 from tempering.models.rbm import random_bits
+from tempering.models.rbm_batch import Chains, Moments, Parameters, gibbs, moments_of, product
 
 _FIRST_STEP = 0.3  # stable for 784 × 500 units, where 1 is not
 _BADLY_MATCHED = 0.2  # relative mismatch above which a knot is trained again, with shorter steps
 _MAX_TRIALS = 3
-
-Chains: TypeAlias = Float[Array, "chain visible"]
-
-
-class Parameters(NamedTuple):
-    """An RBM on the device."""
-
-    weights: Float[Array, "visible hidden"]
-    vbias: Float[Array, " visible"]
-    hbias: Float[Array, " hidden"]
-
-
-class Moments(NamedTuple):
-    """What an RBM's law is known by: the means of v, of h, and of their products."""
-
-    v: Float[Array, " visible"]
-    h: Float[Array, " hidden"]
-    vh: Float[Array, "visible hidden"]
 
 
 def fit_knots(
@@ -75,7 +56,7 @@ def target_moments(key: Key, start: Parameters, target: Parameters, v: Chains, n
     def anneal(i, v):
         share = ((i + 1) / num_annealing).astype(v.dtype)
         between = Parameters(*((1 - share) * a + share * b for a, b in zip(start, target, strict=True)))
-        return _sweep(jax.random.fold_in(key, i), between, v)
+        return gibbs(jax.random.fold_in(key, i), between, v)
 
     v = jax.lax.fori_loop(0, num_annealing, anneal, v)
     return _mean_moments(jax.random.fold_in(key, num_annealing), target, v, num_steps - num_annealing)[0]
@@ -95,8 +76,8 @@ def _matched(
 
     def update(i, carry):
         now, v, mean = carry
-        v = _sweep(jax.random.fold_in(key, i), now, v)
-        off_v, off_h, off_vh = (want - have for want, have in zip(wanted, _moments(now, v), strict=True))
+        v = gibbs(jax.random.fold_in(key, i), now, v)
+        off_v, off_h, off_vh = (want - have for want, have in zip(wanted, moments_of(now, v), strict=True))
         step = (first_step / (1 + i / (num_steps / 3))).astype(first_step.dtype)
         weights = off_vh - jnp.outer(wanted.v, off_h) - jnp.outer(off_v, wanted.h)
         vbias, hbias = off_v - product(weights, wanted.h), off_h - product(wanted.v, weights)
@@ -116,25 +97,9 @@ def _mean_moments(key: Key, rbm: Parameters, v: Chains, num_steps: int) -> tuple
 
     def add(i, carry):
         v, sums = carry
-        v = _sweep(jax.random.fold_in(key, i), rbm, v)
-        return v, Moments(*(a + b / num_steps for a, b in zip(sums, _moments(rbm, v), strict=True)))
+        v = gibbs(jax.random.fold_in(key, i), rbm, v)
+        return v, Moments(*(a + b / num_steps for a, b in zip(sums, moments_of(rbm, v), strict=True)))
 
     nothing = Moments(jnp.zeros_like(rbm.vbias), jnp.zeros_like(rbm.hbias), jnp.zeros_like(rbm.weights))
     v, moments = jax.lax.fori_loop(0, num_steps, add, (v, nothing))
     return moments, v
-
-
-def _moments(rbm: Parameters, v: Chains) -> Moments:
-    h = jax.nn.sigmoid(product(v, rbm.weights) + rbm.hbias)
-    return Moments(jnp.mean(v, axis=0), jnp.mean(h, axis=0), product(v.T, h) / len(v))
-
-
-def _sweep(key: Key, rbm: Parameters, v: Chains) -> Chains:
-    key_hidden, key_visible = jax.random.split(key)
-    h = random_bits(key_hidden, product(v, rbm.weights) + rbm.hbias)
-    return random_bits(key_visible, product(h, rbm.weights.T) + rbm.vbias)
-
-
-def product(a: Array, b: Array) -> Array:
-    """A matrix product in full precision: a GPU would otherwise round the weights to ten bits."""
-    return jnp.dot(a, b, precision=jax.lax.Precision.HIGHEST)

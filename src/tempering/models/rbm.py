@@ -1,5 +1,6 @@
 """The binary–binary restricted Boltzmann machine: all that knows W, b and c."""
 
+import dataclasses
 from typing import Any, Literal
 
 import equinox as eqx
@@ -148,14 +149,27 @@ class RBMPath(AbstractGibbsPath):
     matrices: tuple[Float[Array, "rung feature"], ...]  # features to log f, its slope and its curvature; empty likewise
 
     @classmethod
-    def create(cls, rbm: RBM, base_logits: np.ndarray, betas: HostPerRung) -> "RBMPath":
-        """Prepare the matrices that give all rungs at once."""
+    def create(cls, rbm: RBM, base_logits: np.ndarray, betas: HostPerRung, *, largest_field: float = 0.0) -> "RBMPath":
+        """Prepare the matrices that give all rungs at once, for fields at least as large as the RBM's own."""
         betas = checked_betas(betas)
-        sums = fit_softplus_sums(betas, _largest_field(rbm))
+        sums = fit_softplus_sums(betas, max(_largest_field(rbm), largest_field))
         names = ("weights", "vbias", "hbias", "base_logits", "betas")
         values = (rbm.weights, rbm.vbias, rbm.hbias, base_logits, betas)
         arrays = {name: jnp.asarray(value, jnp.float32) for name, value in zip(names, values, strict=True)}
         return cls(**arrays, sums=sums, matrices=_matrices(betas, sums))
+
+    def with_parameters(
+        self, weights: Float[Array, "visible hidden"], vbias: Float[Array, " visible"], hbias: Float[Array, " hidden"]
+    ) -> "RBMPath":
+        """The same base and rungs for other parameters, also inside jit: nothing is fitted or compiled anew.
+
+        All rungs at once hold for fields up to the largest that the path was made for, see `holds`.
+        """
+        return dataclasses.replace(self, weights=weights, vbias=vbias, hbias=hbias)
+
+    def holds(self, rbm: RBM) -> bool:
+        """Whether all fields of another RBM lie where this path's sums over units are right."""
+        return self.sums is None or _largest_field(rbm) <= float(self.sums.bound)
 
     def log_z_base(self) -> float:
         """Σ_i softplus(c_A,i) + J log 2: at β = 0 the hidden units are fair coins."""

@@ -15,8 +15,9 @@ from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar
 from tempering.kernels import AbstractGibbsPath, AbstractMove, BlockGibbs
 from tempering.ladder import AbstractPath, checked_betas
 from tempering.models.model import AbstractModel
-from tempering.models.moment_matching import Parameters, fit_knots, product, target_moments
+from tempering.models.moment_matching import fit_knots, target_moments
 from tempering.models.rbm import RBM, Base, random_bits
+from tempering.models.rbm_batch import Parameters, product
 
 _FACTORS_AT_ONCE = 100  # of at most 2 each: their product, 2¹⁰⁰ at most, is far from float32's end at 2¹²⁸
 

@@ -1,0 +1,153 @@
+"""Tempered chains that follow an RBM while its parameters change, and what they say of log Z on the way.
+
+Chains come in groups of equal size. All of them walk under one ladder; leaving out one group at a time shows how sure
+the answer is, and since the same chains go on from update to update, their memory is in that too.
+"""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from tempering._types import Key, PerRung, Scalar
+from tempering.kernels import BlockGibbs, Position, SimulatedTempering
+from tempering.ladder import Ladder
+from tempering.models import RBMPath
+from tempering.models.rbm_batch import Moments, Parameters, weighted_moments
+from tempering.run import walk_chain
+from tempering.stats import TemperingStats
+
+_KERNEL = SimulatedTempering(BlockGibbs())
+_TINY = 1e-30  # a rung that no chain is near: its logarithm stays finite, and the verdict sees it
+
+
+class Followed(eqx.Module):
+    """Where tempered chains stand along an RBM's path, and log Z at every rung as known so far.
+
+    `without` holds the same log Z as if one group of chains had not been there, a row for each group; `innovation` is
+    what the chains have lately said about log Z beyond what was known, smoothed, and the same without each group.
+    """
+
+    ladder: Ladder  # with log Ẑ_k, relative to rung 0
+    positions: Position  # (group, chain, …)
+    without: Float[Array, "group rung"]
+    innovation: Scalar  # of the target
+    innovation_without: Float[Array, " group"]
+    num_updates: Scalar
+
+    @property
+    def num_groups(self) -> int:
+        """G."""
+        return self.without.shape[0]
+
+
+class Reading(eqx.Module):
+    """What one update shows; all about the target unless per rung."""
+
+    log_z: PerRung  # log Ẑ_k − log Ẑ_0
+    without: Float[Array, "group"]  # the target's, each without one group
+    innovation: Scalar
+    innovation_without: Float[Array, " group"]
+    occupancy: PerRung  # ĉ_k / r_k
+    overlap: Scalar  # effective share of the chains under the new parameters, before they moved
+    num_nonfinite: Array
+
+
+def follow(
+    key: Key, chains: Followed, rbm: Parameters, alpha: Scalar, num_sweeps: int
+) -> tuple[Followed, Reading, Moments]:
+    """To new parameters: what the old draws predict for log Z, then sweeps, then a part of what those say.
+
+    The prediction is log E[f_new/f_old] at every rung, each draw counting by q(k | x); eq. 24 then corrects it,
+    log Ẑ_k += α log(ĉ_k r_0 / (ĉ_0 r_k)). The moments are those of the RBM itself, from all chains, each counting by
+    q(K−1 | x).
+    """
+    old, new = chains.ladder, moved(chains.ladder, rbm)
+    states, change, shares = _predicted(old, new, chains.positions)
+    new = new.with_guess(old.log_z_guess + change.pooled)
+    positions, sums, num_bad = _swept(key, new, Position(states, chains.positions.rung), num_sweeps)
+    told = _told(sums, new.log_prior)
+    log_z = new.log_z_guess + alpha * told.pooled
+    before = chains.without + change.without  # predictions, each without one group
+    without = (1 - alpha) * before + alpha * (new.log_z_guess + told.without)
+    innovation = (1 - alpha) * chains.innovation + alpha * told.pooled[-1]
+    # Without a group, what is new is measured against what was known without it.
+    surprise = new.log_z_guess[-1] + told.without[:, -1] - before[:, -1]
+    innovation_without = (1 - alpha) * chains.innovation_without + alpha * surprise
+    followed = Followed(
+        new.with_guess(log_z), positions, without, innovation, innovation_without, chains.num_updates + 1
+    )
+    occupancy = jnp.sum(sums, axis=0) / jnp.sum(sums) / jnp.exp(new.log_prior)
+    reading = Reading(log_z, without[:, -1], innovation, innovation_without, occupancy, shares, num_bad)
+    return followed, reading, _target_moments(new, positions)
+
+
+def moved(ladder: Ladder, rbm: Parameters) -> Ladder:
+    """The same ladder with new parameters in its path; nothing is compiled or fitted anew."""
+    path = ladder.path
+    assert isinstance(path, RBMPath)
+    return dataclasses.replace(ladder, path=path.with_parameters(*rbm))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Pair:
+    """An estimate from all groups, and from all but one."""
+
+    pooled: PerRung
+    without: Float[Array, "group rung"]
+
+    @classmethod
+    def of_ratio(cls, above: Float[Array, "group rung"], below: Float[Array, "group #rung"]) -> "_Pair":
+        """log Σ above / Σ below over groups."""
+        tops, bottoms = jnp.sum(above, axis=0), jnp.sum(below, axis=0)
+        return cls(_log(tops) - _log(bottoms), _log(tops - above) - _log(bottoms - below))
+
+
+def _predicted(old: Ladder, new: Ladder, positions: Position):
+    """States with the fields of the new parameters, how log Z_k changes, and how well old draws serve."""
+    assert isinstance(new.path, RBMPath)
+    log_old = _each(old.path.log_densities)(positions.x)
+    states = _each(new.path.state_of)(positions.x.v)
+    log_ratio = jnp.clip(_each(new.path.log_densities)(states) - log_old, -60.0, 60.0)
+    share = jnp.nan_to_num(_each(old.rung_posterior)(log_old))
+    weighted = share * jnp.exp(log_ratio)
+    change = _Pair.of_ratio(jnp.sum(weighted, axis=1), jnp.sum(share, axis=1))
+    target, ratio = share[..., -1], jnp.exp(log_ratio[..., -1])
+    overlap = jnp.sum(target * ratio) ** 2 / (jnp.sum(target) * jnp.sum(target * ratio**2) + _TINY)
+    return states, change, overlap
+
+
+def _swept(key: Key, ladder: Ladder, positions: Position, num_sweeps: int):
+    """Chains some sweeps further, Σ q(k | x) of each group, and how many draws were not finite."""
+    num_groups, size = positions.rung.shape
+    numbers = jnp.arange(num_groups * size).reshape(num_groups, size)
+    record, bounds = TemperingStats.empty(ladder, any_range=False), jnp.asarray([0, num_sweeps], jnp.int32)
+
+    def one_chain(number, position):
+        return walk_chain(jax.random.fold_in(key, number), ladder, _KERNEL, record, position, bounds)
+
+    positions, records = _each(one_chain)(numbers, positions)
+    return positions, jnp.sum(records.posterior_sum.total, axis=1), jnp.sum(records.num_nonfinite)
+
+
+def _told(sums: Float[Array, "group rung"], log_prior: PerRung) -> _Pair:
+    """log(ĉ_k r_0 / (ĉ_0 r_k)), what the sweeps say beyond Ẑ."""
+    by_prior = sums * jnp.exp(-log_prior)
+    return _Pair.of_ratio(by_prior, by_prior[:, :1])
+
+
+def _target_moments(ladder: Ladder, positions: Position) -> Moments:
+    weight = jnp.nan_to_num(_each(lambda x: ladder.rung_posterior(ladder.path.log_densities(x))[-1])(positions.x))
+    v, field = (leaf.reshape(-1, leaf.shape[-1]) for leaf in (positions.x.v, positions.x.field))
+    return weighted_moments(v, field, weight.ravel())
+
+
+def _each(function):
+    """For every chain of every group."""
+    return jax.vmap(jax.vmap(function))
+
+
+def _log(x: Array) -> Array:
+    return jnp.log(jnp.maximum(x, _TINY))

@@ -1,0 +1,265 @@
+"""The likelihood of an RBM while somebody trains it: log Z kept alive from update to update, with an error band."""
+
+import dataclasses
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+from scipy.special import stdtrit
+
+from tempering._errors import InputError
+from tempering._types import Key
+from tempering.kernels import BlockGibbs, Position
+from tempering.ladder import Ladder
+from tempering.models import RBM, RBMPath
+from tempering.models.rbm import Base
+from tempering.models.rbm_batch import Parameters
+from tempering.results import MeanLogLikelihood
+from tempering.settings import Settings
+from tempering.stats import BlockedStats
+from tempering.training.tempered import Followed, Reading, follow
+from tempering.verdicts import Finding, Verdict, gravest
+from tempering.warmup import AnnealedStart, Setup
+
+MIN_OVERLAP = 0.1  # effective share of the chains under new parameters; below, old draws say nothing of them
+MIN_OCCUPANCY = 0.05  # of a rung's prior probability
+MAX_LAG = 1.0  # nats by which log Z runs behind, beyond noise
+_ROOM = 2.0  # parameters may grow by this factor before the sums over units are fitted anew
+_EVIDENCE = 2.0  # standard errors by which what is new must exceed nothing before it is called a lag
+
+
+@dataclasses.dataclass(frozen=True)
+class Tracked:
+    """log Z after an update, with its error, and whether it is to be believed."""
+
+    log_z: float
+    std_error: float  # infinite where track was lost
+    dof: int
+    num_updates: int
+    findings: tuple[Finding, ...] = ()
+    is_anchored: bool = False  # whether log Z was found anew at this update
+
+    @property
+    def verdict(self) -> Verdict:
+        """The gravest finding, or good."""
+        return gravest(self.findings)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Its 95 % interval."""
+        reach = float(stdtrit(self.dof, 0.975)) * self.std_error
+        return self.log_z - reach, self.log_z + reach
+
+    def mean_log_likelihood(self, mean_log_density: float, num_rows: int) -> MeanLogLikelihood:
+        """mean log f(v) − log Z over rows of data, whose mean log f is given."""
+        low, high = self.interval
+        band = (mean_log_density - high, mean_log_density - low)
+        return MeanLogLikelihood(mean_log_density - self.log_z, self.std_error, band, num_rows)
+
+
+class Tracker:
+    """Follows log Z of an RBM through training, in anybody's loop.
+
+    ```python
+    tracker = Tracker(rbm, base=data)
+    for ...:                                       # one's own training
+        tracked = tracker.update(W, vbias, hbias)
+        tracker.mean_log_likelihood(data)          # of the RBM as of the last update, with its band
+    ```
+
+    Each update costs `num_sweeps` sweeps of `num_chains` chains. Log Z is predicted from where the chains are, and the
+    sweeps then correct it by eq. 24 of the paper, with its `alpha`. The band comes from leaving out one of `num_groups`
+    groups of chains at a time, and is widened where log Z visibly runs behind. Where the chains cannot follow, the
+    answer says so with the verdict `LOST`, and log Z is found anew by annealing, at most once in `patience` updates.
+    """
+
+    def __init__(
+        self,
+        rbm: RBM,
+        base: Base = None,
+        *,
+        num_chains: int = 200,
+        num_sweeps: int = 5,
+        num_rungs: int = 100,
+        prior: Any = "ends",
+        alpha: float = 0.2,
+        num_groups: int = 20,
+        patience: int = 20,
+        anchor: AnnealedStart | None = None,
+        seed: int = 0,
+    ):
+        """`base` is what an RBM's own may be: data, frequencies, "bias" or "uniform". It stays the same throughout."""
+        if not 0 < alpha <= 1:
+            raise InputError(f"`alpha` must lie between 0 and 1, got {alpha}.")
+        if num_groups < 4 or num_chains % num_groups:
+            raise InputError(
+                f"`num_chains` must be a multiple of `num_groups`, 4 or more; got {num_chains}, {num_groups}."
+            )
+        settings = Settings(num_chains=num_chains, num_rungs=num_rungs, prior=prior, seed=seed)
+        self._betas = np.linspace(0.0, 1.0, num_rungs)
+        self._log_prior = settings.make_log_prior(self._betas)
+        self._logits = rbm.base_logits("bias" if base is None else base)
+        self.num_chains, self.num_sweeps, self.num_groups = num_chains, num_sweeps, num_groups
+        self.alpha, self.patience = alpha, patience
+        self._anchor = AnnealedStart() if anchor is None else anchor
+        if not self._anchor.settle_steps:
+            raise InputError("`anchor` must settle at least once: AnnealedStart(settle_steps=(100,)), for example.")
+        self._key = jax.random.key(seed)
+        self.num_updates, self._last_anchor = 0, 0
+        self._log_z_base = 0.0
+        self._anchored(rbm)
+        self.tracked = self._from_anchor()
+
+    def update(self, weights: Any, vbias: Any, hbias: Any) -> Tracked:
+        """Go on to new parameters, of any array type; the answer is also `tracked`."""
+        arrays = [_as_numpy(a) for a in (weights, vbias, hbias)]
+        self.num_updates += 1
+        if not all(np.all(np.isfinite(array)) for array in arrays):
+            self.tracked = Tracked(np.nan, np.inf, self.num_groups - 1, self.num_updates, (_diverged(),))
+            return self.tracked
+        self.rbm = RBM(*arrays)
+        if not self._followed_path.holds(self.rbm):
+            self._renew_path()
+        key = jax.random.fold_in(self._key, self.num_updates)
+        self.followed, reading = _followed(key, self.followed, parameters(self.rbm), self.alpha, self.num_sweeps)
+        self.tracked = self._concluded(jax.device_get(reading))
+        return self.tracked
+
+    def take(self, followed: Followed, reading: Reading, rbm: Parameters) -> Tracked:
+        """What a training step found that led the chains to these parameters itself, by `follow`."""
+        self.num_updates += 1
+        self.followed, self.rbm = followed, RBM(*rbm)
+        self.tracked = self._concluded(jax.device_get(reading))
+        if not self._followed_path.holds(self.rbm):
+            self._renew_path()
+        return self.tracked
+
+    def _concluded(self, reading: Reading) -> Tracked:
+        """What an update has shown; where track was lost, what an annealing pass then finds."""
+        findings = _findings(reading, self.alpha)
+        if findings and self.num_updates - self._last_anchor >= self.patience:
+            self._anchored(self.rbm)
+            return dataclasses.replace(self._from_anchor(), is_anchored=True)
+        return self._read(reading, findings)
+
+    def mean_log_likelihood(self, data: Any) -> MeanLogLikelihood:
+        """Mean log p(v) over rows of 0/1 data under the last parameters, with the band of log Z."""
+        return self.tracked.mean_log_likelihood(float(self.rbm.log_density(data).mean()), len(data))
+
+    @property
+    def _followed_path(self) -> RBMPath:
+        path = self.followed.ladder.path
+        assert isinstance(path, RBMPath)
+        return path
+
+    def _make_path(self, rbm: RBM) -> RBMPath:
+        path = RBMPath.create(rbm, self._logits, self._betas)
+        room = 0.0 if path.sums is None else _ROOM * float(path.sums.bound)
+        return RBMPath.create(rbm, self._logits, self._betas, largest_field=room)
+
+    def _renew_path(self) -> None:
+        """Sums over units for larger fields; chains and all that is known stay."""
+        old = self._followed_path
+        path = self._make_path(self.rbm).with_parameters(old.weights, old.vbias, old.hbias)
+        self.followed = eqx.tree_at(lambda f: f.ladder.path, self.followed, path)
+
+    def _anchored(self, rbm: RBM) -> None:
+        """Find log Z and the places of all chains anew, by annealing and settling."""
+        self.rbm, self._last_anchor = rbm, self.num_updates
+        path = self._make_path(rbm)
+        self._log_z_base = path.log_z_base()
+        key = jax.random.fold_in(jax.random.fold_in(self._key, self.num_updates), 1)
+        setup = Setup(key, Ladder.create(path, self._log_prior), BlockGibbs(), self.num_chains, num_steps=1)
+        stage = before = self._anchor.first(setup)
+        while not stage.is_last:
+            for reached in stage.walk(key, chunk_steps=stage.num_steps):
+                before = reached
+            stage = self._anchor.after(setup, before)
+        without = _left_out(before.recording.stats, self.num_groups)
+        grouped = jax.tree.map(self._grouped, stage.states)
+        none = jnp.zeros(self.num_groups)
+        self.followed = Followed(
+            stage.ladder, Position(grouped.x, grouped.rung), jnp.asarray(without, jnp.float32), jnp.zeros(()), none,
+            jnp.zeros(()),
+        )  # fmt: skip
+
+    def _grouped(self, leaf: Any) -> Any:
+        """Chains dealt out to groups one by one: they were started in the order of their rungs."""
+        leaf = np.asarray(leaf)
+        return jnp.asarray(leaf.reshape(-1, self.num_groups, *leaf.shape[1:]).swapaxes(0, 1))
+
+    def _from_anchor(self) -> Tracked:
+        log_z = float(self.followed.ladder.log_z_guess[-1]) + self._log_z_base
+        error = _jackknife(np.asarray(self.followed.without[:, -1], np.float64))
+        return Tracked(log_z, error, self.num_groups - 1, self.num_updates)
+
+    def _read(self, reading: Reading, findings: tuple[Finding, ...]) -> Tracked:
+        error = np.inf if findings else float(np.hypot(_jackknife(reading.without), _lag(reading, self.alpha)))
+        log_z = float(reading.log_z[-1]) + self._log_z_base
+        return Tracked(log_z, error, self.num_groups - 1, self.num_updates, findings)
+
+
+def parameters(rbm: RBM) -> Parameters:
+    """On the device, in float32."""
+    return Parameters(*(jnp.asarray(a, jnp.float32) for a in (rbm.weights, rbm.vbias, rbm.hbias)))
+
+
+@eqx.filter_jit
+def _followed(key: Key, followed: Followed, rbm: Parameters, alpha: float, num_sweeps: int) -> tuple[Followed, Reading]:
+    followed, reading, _ = follow(key, followed, rbm, jnp.asarray(alpha, jnp.float32), num_sweeps)
+    return followed, reading
+
+
+def _jackknife(left_out: Any) -> float:
+    """The standard error of an estimate from its values with one group of chains left out at a time."""
+    left_out = np.asarray(left_out, np.float64)
+    num_groups = len(left_out)
+    return float(np.sqrt((num_groups - 1) / num_groups * np.sum((left_out - left_out.mean()) ** 2)))
+
+
+def _lag(reading: Reading, alpha: float) -> float:
+    """By how much log Z runs behind, as far as it exceeds noise: what is new each time, added up over the memory."""
+    excess = float(reading.innovation) ** 2 - (_EVIDENCE * _jackknife(reading.innovation_without)) ** 2
+    return (1 - alpha) / alpha * np.sqrt(max(excess, 0.0))
+
+
+def _findings(reading: Reading, alpha: float) -> tuple[Finding, ...]:
+    """Why the chains may have lost track; empty where they follow."""
+    if reading.num_nonfinite > 0 or not np.all(np.isfinite(reading.log_z)):
+        return (_diverged(),)
+    rung = int(np.argmin(reading.occupancy))
+    lag = _lag(reading, alpha)
+    reasons = [
+        (reading.overlap < MIN_OVERLAP, f"an update left {float(reading.overlap):.1%} of the chains effective"),
+        (
+            reading.occupancy[rung] < MIN_OCCUPANCY,
+            f"rung {rung} has {reading.occupancy[rung]:.2g} of what it should have",
+        ),
+        (lag > MAX_LAG, f"log Z runs {lag:.1f} nats behind"),
+    ]
+    seen = "; ".join(text for holds, text in reasons if holds)
+    if not seen:
+        return ()
+    return (Finding(Verdict.LOST, seen, "lower the learning rate, or give the tracker more sweeps or chains"),)
+
+
+def _diverged() -> Finding:
+    seen = "parameters, or densities under them, are NaN or infinite"
+    return Finding(Verdict.NONFINITE, seen, "lower the learning rate: training has diverged")
+
+
+def _left_out(stats: BlockedStats, num_groups: int) -> Float[np.ndarray, "group rung"]:
+    """log Z_k by RTS from all chains but those of one group; chain c belongs to group c mod G."""
+    log_sums = np.logaddexp.reduce(stats.log_sums, axis=1)
+    groups = np.arange(len(log_sums)) % num_groups
+    sums = np.stack([np.logaddexp.reduce(log_sums[groups != group], axis=0) for group in range(num_groups)])
+    log_z = stats.log_z_guess - stats.log_prior + sums
+    return log_z - log_z[:, :1]
+
+
+def _as_numpy(array: Any) -> np.ndarray:
+    """Arrays of NumPy, JAX or PyTorch, the last also while gradients are recorded."""
+    return np.asarray(array.detach().cpu() if hasattr(array, "detach") else array)
