@@ -1,6 +1,7 @@
 """Set-up for all tests: shapes are checked while they run, and two CPU devices exist."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 # Most of a test is compiling, and with less optimisation that takes a sixth less. For child processes too.
@@ -22,6 +23,13 @@ with install_import_hook("tempering", "beartype.beartype"):
     import tempering  # noqa: F401
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _forgotten_programs() -> Iterator[None]:
+    """Compiled programs are let go after each file: thousands of them in one process end in a crash of the compiler."""
+    yield
+    jax.clear_caches()
 
 
 @pytest.fixture

@@ -65,9 +65,16 @@ def called(command: str, monkeypatch) -> int:
     return stopped.value.code or 0
 
 
+LONG = ("paths.md", "paths_rbm.md")  # half a minute each, and what they show is tested elsewhere
+
+
 # PyTensor warns on import where no BLAS is installed, which JAX, the only back end here, does not need.
 @pytest.mark.filterwarnings("ignore:PyTensor could not link to a BLAS")
-@pytest.mark.parametrize("file", [ROOT / "README.md", *PAGES], ids=lambda file: file.name)
+@pytest.mark.parametrize(
+    "file",
+    [pytest.param(f, marks=[pytest.mark.slow] * (f.name in LONG)) for f in (ROOT / "README.md", *PAGES)],
+    ids=lambda file: file.name,
+)
 def test_examples_run(file, tmp_path, monkeypatch):
     """Every Python block, in one namespace per page, and every console line that is marked as runnable."""
     monkeypatch.chdir(tmp_path)

@@ -504,6 +504,7 @@ def test_methods_walk_along_a_sequence():
     assert good >= {"rts", "mbar", "bar", "rsd", "stepping_up", "stepping_down", "ais", "continuous"}
 
 
+@pytest.mark.slow
 def test_methods_walk_from_datum_to_datum():
     """Those that read a tempered run, or an annealing pass; the others see of the path what they see of a sequence."""
     model = SubsampledPosterior(line(), PRIOR)

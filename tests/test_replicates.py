@@ -19,7 +19,7 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * n.startswith("tuned")) for n in MODELS])
 def test_all_at_once_is_as_one_by_one(name, monkeypatch):
     # Kills: one key for all, the ladder of the first for all, chains numbered through, a stage walked twice.
     model, base, settings = MODELS[name]()

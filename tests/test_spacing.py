@@ -296,6 +296,7 @@ def test_the_length_of_the_path_is_kept_in_the_checkpoint(tmp_path, chooses_numb
     assert stages[-1].length.barrier > 0
 
 
+@pytest.mark.slow
 def test_steps_are_tuned_on_a_ladder_that_was_chosen(tmp_path):
     """A move with a size and a number of rungs that changes under it, cut and resumed."""
     model = tp.LogDensity(lambda x: -0.5 * jnp.sum((x - 1.0) ** 2) * 400, tp.Normal(jnp.zeros(3), 2.0))

@@ -237,7 +237,9 @@ def _stop_at(number: int):
     return lambda _: next(calls) == number
 
 
-@pytest.mark.parametrize("warmup", ["annealed", "iterations", "sams"])
+@pytest.mark.parametrize(
+    "warmup", ["annealed", *(pytest.param(name, marks=pytest.mark.slow) for name in ("iterations", "sams"))]
+)
 def test_every_warm_up_tunes_and_resumes_to_the_same_bits(tmp_path, warmup):
     """Cut in the tuning, in the warm-up proper, and among the draws that count."""
     settings = {"num_chains": 20, "num_sweeps": 64, "num_rungs": 8, "seed": 2, "warmup": warmup}
@@ -252,6 +254,7 @@ def test_every_warm_up_tunes_and_resumes_to_the_same_bits(tmp_path, warmup):
         np.testing.assert_array_equal(again.acceptance, whole.acceptance)
 
 
+@pytest.mark.slow
 def test_every_method_works_on_a_density():
     """A tuned move and respaced rungs are shared by all runs of a comparison."""
     comparison = tp.compare(_gaussian(), num_chains=40, num_sweeps=300, num_rungs=30, budget=700, truth=LOG_Z)

@@ -1,6 +1,5 @@
 """Targets reached through densities that people choose themselves."""
 
-from collections.abc import Sequence as ListOf
 from typing import Any
 
 import equinox as eqx
@@ -9,13 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from tempering._errors import InputError
-from tempering._types import HostPerRung, LogF, State
+from tempering._types import HostPerRung, State
 from tempering.bases import AbstractBase, as_base
 from tempering.kernels import HMC, AbstractMove
 from tempering.models.log_density import check_same_form, check_shape, form_of, trial_draws, tried, words_of
 from tempering.models.model import AbstractModel
 from tempering.paths import SequencePath
-from tempering.paths.piecewise import IndexedLogF, LogFs, all_log_fs, checked_sequence
+from tempering.paths.piecewise import LogFs, all_log_fs, checked_sequence
 
 
 class Sequence(AbstractModel):
@@ -37,10 +36,10 @@ class Sequence(AbstractModel):
 
     def __init__(
         self,
-        log_fs: ListOf[LogF] | IndexedLogF,
+        log_fs: Any,  # functions of x, or one of (x, m); looked at below, with words for what is wrong
         base: Any,
         *,
-        num_densities: int | None = None,
+        num_densities: Any = None,
         move: AbstractMove | None = None,
     ):
         """Each density is tried at draws of the base before anything runs; the first must overlap with it."""

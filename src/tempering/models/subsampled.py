@@ -34,7 +34,7 @@ class SubsampledPosterior(AbstractModel):
 
     def __init__(
         self,
-        log_likelihoods: Callable[[Any], Float[Array, " datum"]],
+        log_likelihoods: Any,  # a function of x; looked at below, with words for what is wrong
         prior: Any,
         *,
         seed: int = 0,
