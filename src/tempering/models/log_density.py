@@ -20,7 +20,25 @@ _NUM_TRIALS = 64  # draws of the base at which a model is looked at before anyth
 _TWO_ENDS = np.array([0.0, 1.0])
 
 
-class LogDensity(AbstractModel):
+class AbstractDensity(AbstractModel):
+    """A model whose density people wrote themselves, and a move that was given or chosen by what its base draws."""
+
+    own_move: eqx.AbstractVar[AbstractMove]
+
+    def move(self) -> AbstractMove:
+        """The one that was given; else flips for bits, HMC for numbers."""
+        return self.own_move
+
+    def ladder(self) -> str:
+        """Where densities narrow by an unknown factor, the rungs must be found."""
+        return "adaptive"
+
+    def keeps_draws(self) -> bool:
+        """Draws of the target are half of what such models are for."""
+        return True
+
+
+class LogDensity(AbstractDensity):
     """Any unnormalised log f over a pytree of real arrays (or of bits), tempered from a base.
 
     ```python
@@ -50,20 +68,8 @@ class LogDensity(AbstractModel):
             tried("log_f", self.log_f, chosen, self.own_move)
         return GeometricPath.create(self.log_f, chosen, betas)
 
-    def move(self) -> AbstractMove:
-        """The one that was given; else flips for bits, HMC for numbers."""
-        return self.own_move
 
-    def ladder(self) -> str:
-        """Where densities narrow by an unknown factor, the rungs must be found."""
-        return "adaptive"
-
-    def keeps_draws(self) -> bool:
-        """Draws of the target are half of what such models are for."""
-        return True
-
-
-class Posterior(AbstractModel):
+class Posterior(AbstractDensity):
     """A Bayesian model, f(x) = prior(x) · likelihood(x): log Z is the log evidence, or marginal likelihood.
 
     ```python
@@ -100,18 +106,6 @@ class Posterior(AbstractModel):
         if base is not None:
             raise InputError("A Posterior is tempered from its prior; give no `base`, or use LogDensity instead.")
         return LikelihoodPath.create(self.log_likelihood, self.prior, betas)
-
-    def move(self) -> AbstractMove:
-        """The one that was given; else flips for bits, HMC for numbers."""
-        return self.own_move
-
-    def ladder(self) -> str:
-        """As for any density."""
-        return "adaptive"
-
-    def keeps_draws(self) -> bool:
-        """Yes: they are the posterior."""
-        return True
 
     def named(self, x: State) -> dict[str, Array]:
         """By `constrain`, where it was given."""

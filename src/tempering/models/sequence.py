@@ -11,13 +11,20 @@ from tempering._errors import InputError
 from tempering._types import HostPerRung, State
 from tempering.bases import AbstractBase, as_base
 from tempering.kernels import HMC, AbstractMove
-from tempering.models.log_density import check_same_form, check_shape, form_of, trial_draws, tried, words_of
-from tempering.models.model import AbstractModel
+from tempering.models.log_density import (
+    AbstractDensity,
+    check_same_form,
+    check_shape,
+    form_of,
+    trial_draws,
+    tried,
+    words_of,
+)
 from tempering.paths import SequencePath
 from tempering.paths.piecewise import LogFs, all_log_fs, checked_sequence
 
 
-class Sequence(AbstractModel):
+class Sequence(AbstractDensity):
     """A target f_M with densities f_1 … f_{M−1} on the way to it, such as coarser models, or fewer constraints.
 
     ```python
@@ -60,18 +67,6 @@ class Sequence(AbstractModel):
             check_same_form(chosen, form_of(self.base))
             self._tried(chosen, self.own_move)
         return SequencePath.create(self.log_fs, chosen, betas, num_densities=self.num_densities)
-
-    def move(self) -> AbstractMove:
-        """The one that was given; else flips for bits, HMC for numbers."""
-        return self.own_move
-
-    def ladder(self) -> str:
-        """How far apart the densities lie is not known before they are seen."""
-        return "adaptive"
-
-    def keeps_draws(self) -> bool:
-        """As for any density."""
-        return True
 
     def _tried(self, base: AbstractBase, move: AbstractMove | None) -> AbstractMove:
         """How x is to be moved, once every density has been looked at, at draws of the base."""

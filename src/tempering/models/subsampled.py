@@ -11,12 +11,11 @@ from tempering._errors import InputError
 from tempering._types import HostPerRung
 from tempering.bases import AbstractBase, as_base
 from tempering.kernels import AbstractMove
-from tempering.models.log_density import form_of, in_words, shape_at, tried
-from tempering.models.model import AbstractModel
+from tempering.models.log_density import AbstractDensity, form_of, in_words, shape_at, tried
 from tempering.paths import SubsampledPath
 
 
-class SubsampledPosterior(AbstractModel):
+class SubsampledPosterior(AbstractDensity):
     """A `Posterior` whose data come in one by one along the path: rung β has seen the first βN of them.
 
     ```python
@@ -57,18 +56,6 @@ class SubsampledPosterior(AbstractModel):
         if base is not None:
             raise InputError("A SubsampledPosterior is tempered from its prior; give no `base`.")
         return SubsampledPath.create(self.log_likelihoods, self.prior, self.order, betas)
-
-    def move(self) -> AbstractMove:
-        """The one that was given; else flips for bits, HMC for numbers."""
-        return self.own_move
-
-    def ladder(self) -> str:
-        """The first data say most, and how much is not known before they are seen."""
-        return "adaptive"
-
-    def keeps_draws(self) -> bool:
-        """Yes: they are the posterior."""
-        return True
 
 
 def _checked_length(log_likelihoods: Any, prior: AbstractBase) -> int:
