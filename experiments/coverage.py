@@ -1,6 +1,6 @@
 """Do the intervals hold, and do the verdicts warn? Models with exact log Z × run lengths × seeds.
 
-    python experiments/coverage.py [--seeds 100] [--budgets 250 500 1000] [--jobs 1] [--only "Ising"]
+    python experiments/coverage.py [--seeds 100] [--budgets 300 1000 3000] [--jobs 1] [--only "Ising"]
 
 Prints a table and writes benchmarks/results/coverage.json. Seeds start at 1000, apart from those on which anything was
 chosen. With several jobs each problem has a process of its own; on a GPU all seeds of a problem run at once.
@@ -24,7 +24,7 @@ FIRST_SEED = 1000
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=100)
-    parser.add_argument("--budgets", type=int, nargs="+", default=[250, 500, 1000])
+    parser.add_argument("--budgets", type=int, nargs="+", default=[300, 1000, 3000])
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--only", default="", help="part of a problem's name")
     parser.add_argument("--rows", type=Path, help="write the runs there, and no table")
