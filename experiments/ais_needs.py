@@ -1,6 +1,6 @@
 """How many sweeps AIS needs for the RMSE of RTS on Salakhutdinov's 784×500 RBM.
 
-    python experiments/ais_needs.py [--steps 1500 4500 10500 30000 60000] [--seeds 50]
+    python experiments/ais_needs.py [--steps 1500 4500 10500 30000 120000] [--seeds 50]
 
 Each repeat is 100 passes. Between the lengths that were run, log RMSE is read as linear in log sweeps. The RMSE of RTS
 comes from benchmarks/results/figure3.json, its warm-up counted. Writes benchmarks/results/ais_needs.json.
@@ -24,7 +24,7 @@ PASSES = 100  # of one repeat, as many as RTS has chains
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, nargs="+", default=[1500, 4500, 10_500, 30_000, 60_000])
+    parser.add_argument("--steps", type=int, nargs="+", default=[1500, 4500, 10_500, 30_000, 120_000])
     parser.add_argument("--seeds", type=int, default=50)
     arguments = parser.parse_args()
     repeats.use_all_cores()
