@@ -36,6 +36,7 @@ def page() -> str:
             "Figure 3 (left) of the paper, 100 chains and 100 rungs, against log Z = 451.25 ± 0.01 from runs that were "
             "40 times as many and 4 times as long. The paper's values are read off its figure, to about 10 %.",
         ),
+        if_run("ais_needs", ais_needs),
         if_run("stuck", stuck),
         if_run("figure7", figure7),
         if_run("figure4", figure4),
@@ -78,8 +79,8 @@ def figure4() -> str:
     return accuracy(
         "The number of rungs",
         "figure4",
-        "Figure 4 of the paper: the same RBM, 3000 sweeps, Ẑ corrected after every 50 sweeps of the warm-up. More rungs "
-        "never hurt; what they cost is [below](#what-a-sweep-costs).",
+        "Figure 4 of the paper: the same RBM, 3000 sweeps, Ẑ corrected after every 50 sweeps of the warm-up. More "
+        "rungs never hurt; what they cost is [below](#what-a-sweep-costs).",
     )
 
 
@@ -144,6 +145,27 @@ def coverage() -> str:
         "intervals of that level held the truth. `experiments/problems.py` has the models."
     )
     return section("Do the intervals hold?", text, content["about"], table(header, rows))
+
+
+def ais_needs() -> str:
+    content = load("ais_needs")
+    found = content["summaries"]
+    rows = [
+        [name, str(row["sweeps"]), number(row["rmse"]), *needed(row)]
+        for name, row in found.items() if "sweeps" in row
+    ]  # fmt: skip
+    measured = ", ".join(f"{row['rmse']:.3f} with {row['steps']}" for row in found.values() if "steps" in row)
+    seeds = len(next(iter(content["rows"].values())))
+    text = (
+        f"The same RBM. {seeds} repeats of 100 annealing passes each have an RMSE of {measured} steps; in between, "
+        "log RMSE is read as linear in the logarithm of steps. Sweeps of RTS include its warm-up."
+    )
+    header = ["", "sweeps", "RMSE", "sweeps that AIS needs for it", "ratio"]
+    return section("How many sweeps AIS needs for the same error", text, content["about"], table(header, rows))
+
+
+def needed(row: dict[str, Any]) -> list[str]:
+    return ["–", "–"] if row["ais_sweeps"] is None else [f"{row['ais_sweeps']:.0f}", f"{row['ais_to_rts']:.1f}"]
 
 
 def stuck() -> str:

@@ -2,8 +2,8 @@
 
     python experiments/figure4.py [--rungs 26 100 400 1000] [--sweeps 3000] [--seeds 50]
 
-Prints a table and writes benchmarks/results/figure4.json; benchmarks/gibbs.py has what a sweep costs. On a coarse ladder
-chains settle more slowly, so that Ẑ is corrected after every 50 sweeps of the warm-up, for every K alike.
+Prints a table and writes benchmarks/results/figure4.json; benchmarks/gibbs.py has what a sweep costs. On a coarse
+ladder chains settle more slowly, so that Ẑ is corrected after every 50 sweeps of the warm-up, for every K alike.
 """
 
 import argparse

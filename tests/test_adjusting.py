@@ -12,7 +12,7 @@ import checks
 import exact
 import tempering as tp
 from tempering.adjusting import SelfAdjusting, adjust, corrected, halved, sams_gains
-from tempering.checkpoint import RunDirectory, StageTemplate
+from tempering.checkpoint import StageDirectory, StageTemplate
 from tempering.estimators.adjusted import Adjusted, sams, wang_landau
 from tempering.guided import Guided, GuidedTempering, Occupancy
 from tempering.stats import chain_groups
@@ -212,7 +212,7 @@ def test_an_adjustment_is_resumed_to_the_same_bits(tmp_path, rule):
     first = how.first(Setup(key, ladder, tp.BlockGibbs(), 20))
     template = StageTemplate([first], ladder)
     stage = first
-    with RunDirectory(tmp_path, {}, resume=True) as directory:
+    with StageDirectory(tmp_path, {}, resume=True) as directory:
         for number in range(how.num_updates):
             for reached in stage.walk(key):
                 directory.save(reached, 0.0)

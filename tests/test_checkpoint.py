@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import tempering as tp
-from tempering.checkpoint import CheckpointError, RunDirectory, write_atomically
+from tempering.directory import CheckpointError, RunDirectory, write_atomically
 from tempering.estimate import Interrupted
 
 MAGIC = b"tempering checkpoint 1 "

@@ -12,7 +12,7 @@ from scipy import stats
 import checks
 import exact
 import tempering as tp
-from tempering.checkpoint import RunDirectory, StageTemplate
+from tempering.checkpoint import StageDirectory, StageTemplate
 from tempering.ladder import power_betas, uniform_betas
 from tempering.spacing import (
     LONGEST_STEP,
@@ -285,7 +285,7 @@ def test_the_length_of_the_path_is_kept_in_the_checkpoint(tmp_path, chooses_numb
     ladder = tp.Ladder.create(exact.small_rbm().path(exact.BASE_FREQUENCIES, uniform_betas(140)))
     setup = Setup(jax.random.key(1), ladder, tp.BlockGibbs(), num_chains=10, num_steps=4)
     stages = stages_of(warmup, 4, uniform_betas(140))
-    with RunDirectory(tmp_path, {}, resume=True) as directory:
+    with StageDirectory(tmp_path, {}, resume=True) as directory:
         for stage in stages:
             directory.save(stage, 1.0)
             restored, _ = directory.restore(StageTemplate(warmup.beginnings(setup), ladder))

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tempering._errors import InputError
-from tempering.checkpoint import RunDirectory, StageTemplate
+from tempering.checkpoint import StageDirectory, StageTemplate
 from tempering.diagnostics import Diagnosis, diagnose, unsettled
 from tempering.estimators import LogZ, expectation, rts
 from tempering.kernels import AbstractMove, BlockGibbs
@@ -81,7 +81,7 @@ def estimate(
     with ExitStack() as stack:
         directory = None
         if out is not None:
-            directory = stack.enter_context(RunDirectory(out, job.identity(), resume=resume))
+            directory = stack.enter_context(StageDirectory(out, job.identity(), resume=resume))
         result = job.result(job.go(directory, watch, max_seconds))
         if data is not None and mean_log_density is not None:
             likelihood = MeanLogLikelihood.of(mean_log_density, len(data), result.rungs)
@@ -126,7 +126,7 @@ class Job:
         """Unasked only where people want draws of the target, and a state is not too large to be kept often."""
         return self.model.keeps_draws() and self.ladder.path.num_dims <= _MAX_KEPT_SIZE
 
-    def go(self, directory: RunDirectory | None, watch, max_seconds: float | None = None) -> Ending:
+    def go(self, directory: StageDirectory | None, watch, max_seconds: float | None = None) -> Ending:
         """From wherever the directory says to the end, or to where `watch` or the clock says stop."""
         settings, started = self.settings, time.perf_counter()
         setup = Setup(self.key, self.ladder, self.move, settings.num_chains, settings.num_sweeps)

@@ -11,8 +11,8 @@ import numpy as np
 
 from tempering._errors import InputError
 from tempering.arviz import to_arviz
-from tempering.checkpoint import write_atomically
 from tempering.diagnostics import Diagnosis, occupancy, transition_matrix
+from tempering.directory import write_atomically
 from tempering.estimators import Annealed, Expectation, LogZ
 from tempering.estimators.rts import log_occupancy
 from tempering.models import AbstractModel

@@ -163,13 +163,9 @@ class RBMPath(AbstractGibbsPath):
     ) -> "RBMPath":
         """The same base and rungs for other parameters, also inside jit: nothing is fitted or compiled anew.
 
-        All rungs at once hold for fields up to the largest that the path was made for, see `holds`.
+        All rungs at once hold for fields up to the largest that the path was made for.
         """
         return dataclasses.replace(self, weights=weights, vbias=vbias, hbias=hbias)
-
-    def holds(self, rbm: RBM) -> bool:
-        """Whether all fields of another RBM lie where this path's sums over units are right."""
-        return self.sums is None or _largest_field(rbm) <= float(self.sums.bound)
 
     def log_z_base(self) -> float:
         """Σ_i softplus(c_A,i) + J log 2: at β = 0 the hidden units are fair coins."""

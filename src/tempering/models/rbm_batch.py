@@ -34,11 +34,44 @@ def moments_of(rbm: Parameters, v: Chains) -> Moments:
     return Moments(jnp.mean(v, axis=0), jnp.mean(h, axis=0), product(v.T, h) / len(v))
 
 
+class MomentSums(NamedTuple):
+    """Moments on their way, over draws that count differently."""
+
+    sums: Moments
+    weight: Float[Array, ""]
+
+    @classmethod
+    def empty(cls, num_visible: int, num_hidden: int) -> "MomentSums":
+        """Of no draws."""
+        v, h = jnp.zeros(num_visible), jnp.zeros(num_hidden)
+        return cls(Moments(v, h, jnp.zeros((num_visible, num_hidden))), jnp.zeros(()))
+
+    @classmethod
+    def of(cls, v: Chains, field: Float[Array, "chain hidden"], weight: Float[Array, " chain"]) -> "MomentSums":
+        """Of draws whose hidden fields vW + b are known."""
+        h = jax.nn.sigmoid(field)
+        sums = Moments(product(weight, v), product(weight, h), product((weight[:, None] * v).T, h))
+        return cls(sums, jnp.sum(weight))
+
+    def plus(self, others: "MomentSums") -> "MomentSums":
+        """These draws and others."""
+        return jax.tree.map(jnp.add, self, others)
+
+    def mean(self) -> Moments:
+        """Their weighted mean."""
+        return jax.tree.map(lambda total: total / self.weight, self.sums)
+
+
 def weighted_moments(v: Chains, field: Float[Array, "chain hidden"], weight: Float[Array, " chain"]) -> Moments:
     """The same for draws that count differently, whose hidden fields vW + b are known."""
-    share = weight / jnp.sum(weight)
-    h = jax.nn.sigmoid(field)
-    return Moments(product(share, v), product(share, h), product((share[:, None] * v).T, h))
+    return MomentSums.of(v, field, weight).mean()
+
+
+def largest_field(rbm: Parameters) -> Float[Array, ""]:
+    """The largest |(vW)_j + b_j| that any pattern can reach."""
+    highest = jnp.sum(jnp.maximum(rbm.weights, 0), axis=0) + rbm.hbias
+    lowest = jnp.sum(jnp.minimum(rbm.weights, 0), axis=0) + rbm.hbias
+    return jnp.maximum(jnp.max(highest), -jnp.min(lowest))
 
 
 def gibbs(key: Key, rbm: Parameters, v: Chains) -> Chains:

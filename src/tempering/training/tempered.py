@@ -15,11 +15,12 @@ from tempering._types import Key, PerRung, Scalar
 from tempering.kernels import BlockGibbs, Position, SimulatedTempering
 from tempering.ladder import Ladder
 from tempering.models import RBMPath
-from tempering.models.rbm_batch import Moments, Parameters, weighted_moments
+from tempering.models.rbm_batch import Moments, MomentSums, Parameters, largest_field
 from tempering.run import walk_chain
 from tempering.stats import TemperingStats
 
 _KERNEL = SimulatedTempering(BlockGibbs())
+_ROUND = 5  # sweeps between two looks at the moments: each costs half a sweep, and neighbours are much alike
 _TINY = 1e-30  # a rung that no chain is near: its logarithm stays finite, and the verdict sees it
 
 
@@ -52,6 +53,7 @@ class Reading(eqx.Module):
     innovation_without: Float[Array, " group"]
     occupancy: PerRung  # ĉ_k / r_k
     overlap: Scalar  # effective share of the chains under the new parameters, before they moved
+    largest_field: Scalar  # that any pattern can reach at a hidden unit
     num_nonfinite: Array
 
 
@@ -61,13 +63,13 @@ def follow(
     """To new parameters: what the old draws predict for log Z, then sweeps, then a part of what those say.
 
     The prediction is log E[f_new/f_old] at every rung, each draw counting by q(k | x); eq. 24 then corrects it,
-    log Ẑ_k += α log(ĉ_k r_0 / (ĉ_0 r_k)). The moments are those of the RBM itself, from all chains, each counting by
-    q(K−1 | x).
+    log Ẑ_k += α log(ĉ_k r_0 / (ĉ_0 r_k)). The moments are those of the RBM itself, from all chains after every few
+    sweeps, each counting by q(K−1 | x).
     """
     old, new = chains.ladder, moved(chains.ladder, rbm)
     states, change, shares = _predicted(old, new, chains.positions)
     new = new.with_guess(old.log_z_guess + change.pooled)
-    positions, sums, num_bad = _swept(key, new, Position(states, chains.positions.rung), num_sweeps)
+    positions, sums, num_bad, moments = _swept(key, new, Position(states, chains.positions.rung), num_sweeps)
     told = _told(sums, new.log_prior)
     log_z = new.log_z_guess + alpha * told.pooled
     before = chains.without + change.without  # predictions, each without one group
@@ -80,8 +82,9 @@ def follow(
         new.with_guess(log_z), positions, without, innovation, innovation_without, chains.num_updates + 1
     )
     occupancy = jnp.sum(sums, axis=0) / jnp.sum(sums) / jnp.exp(new.log_prior)
-    reading = Reading(log_z, without[:, -1], innovation, innovation_without, occupancy, shares, num_bad)
-    return followed, reading, _target_moments(new, positions)
+    largest = largest_field(rbm)
+    reading = Reading(log_z, without[:, -1], innovation, innovation_without, occupancy, shares, largest, num_bad)
+    return followed, reading, moments
 
 
 def moved(ladder: Ladder, rbm: Parameters) -> Ladder:
@@ -120,16 +123,30 @@ def _predicted(old: Ladder, new: Ladder, positions: Position):
 
 
 def _swept(key: Key, ladder: Ladder, positions: Position, num_sweeps: int):
-    """Chains some sweeps further, Σ q(k | x) of each group, and how many draws were not finite."""
-    num_groups, size = positions.rung.shape
-    numbers = jnp.arange(num_groups * size).reshape(num_groups, size)
-    record, bounds = TemperingStats.empty(ladder, any_range=False), jnp.asarray([0, num_sweeps], jnp.int32)
+    """Chains some sweeps on, Σ q(k | x) of each group, how many draws were not finite, and the target's moments."""
+    path = ladder.path
+    assert isinstance(path, RBMPath)
+    numbers = jnp.arange(positions.rung.size).reshape(positions.rung.shape)
+    empty = TemperingStats.empty(ladder, any_range=False)
+    records = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (*numbers.shape, *leaf.shape)), empty)
+    # The first round is the shortest, so that the last one ends with the sweeps.
+    ends = jnp.asarray([*range(num_sweeps % _ROUND or _ROUND, num_sweeps + 1, _ROUND)], jnp.int32)
 
-    def one_chain(number, position):
-        return walk_chain(jax.random.fold_in(key, number), ladder, _KERNEL, record, position, bounds)
+    def one_round(carry, end):
+        positions, records, start, moments = carry
 
-    positions, records = _each(one_chain)(numbers, positions)
-    return positions, jnp.sum(records.posterior_sum.total, axis=1), jnp.sum(records.num_nonfinite)
+        def one_chain(number, position, record):
+            bounds = jnp.stack([start, end])
+            return walk_chain(jax.random.fold_in(key, number), ladder, _KERNEL, record, position, bounds)
+
+        positions, records = _each(one_chain)(numbers, positions, records)
+        return (positions, records, end, moments.plus(_target_sums(ladder, positions))), None
+
+    nothing = MomentSums.empty(*path.weights.shape)
+    first = (positions, records, jnp.zeros((), jnp.int32), nothing)
+    (positions, records, _, moments), _ = jax.lax.scan(one_round, first, ends)
+    sums = jnp.sum(records.posterior_sum.total, axis=1)
+    return positions, sums, jnp.sum(records.num_nonfinite), moments.mean()
 
 
 def _told(sums: Float[Array, "group rung"], log_prior: PerRung) -> _Pair:
@@ -138,10 +155,10 @@ def _told(sums: Float[Array, "group rung"], log_prior: PerRung) -> _Pair:
     return _Pair.of_ratio(by_prior, by_prior[:, :1])
 
 
-def _target_moments(ladder: Ladder, positions: Position) -> Moments:
+def _target_sums(ladder: Ladder, positions: Position) -> MomentSums:
     weight = jnp.nan_to_num(_each(lambda x: ladder.rung_posterior(ladder.path.log_densities(x))[-1])(positions.x))
     v, field = (leaf.reshape(-1, leaf.shape[-1]) for leaf in (positions.x.v, positions.x.field))
-    return weighted_moments(v, field, weight.ravel())
+    return MomentSums.of(v, field, weight.ravel())
 
 
 def _each(function):

@@ -1,6 +1,7 @@
 """The likelihood of an RBM while somebody trains it: log Z kept alive from update to update, with an error band."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
@@ -16,7 +17,7 @@ from tempering.kernels import BlockGibbs, Position
 from tempering.ladder import Ladder
 from tempering.models import RBM, RBMPath
 from tempering.models.rbm import Base
-from tempering.models.rbm_batch import Parameters
+from tempering.models.rbm_batch import Parameters, largest_field
 from tempering.results import MeanLogLikelihood
 from tempering.settings import Settings
 from tempering.stats import BlockedStats
@@ -24,10 +25,14 @@ from tempering.training.tempered import Followed, Reading, follow
 from tempering.verdicts import Finding, Verdict, gravest
 from tempering.warmup import AnnealedStart, Setup
 
+TRACKER_SWEEPS = 5  # between two updates, unless told
 MIN_OVERLAP = 0.1  # effective share of the chains under new parameters; below, old draws say nothing of them
 MIN_OCCUPANCY = 0.05  # of a rung's prior probability
 MAX_LAG = 1.0  # nats by which log Z runs behind, beyond noise
-_ROOM = 2.0  # parameters may grow by this factor before the sums over units are fitted anew
+_ROOM = 2.0  # fields may grow by this factor before the sums over units are fitted anew, and compiled
+_LEAST_BOUND = 200.0  # of fields, below which they never are: larger than those of most RBMs ever get
+_NO_BOUND = 1e9  # where no sums are fast and right, and every rung is summed by itself
+_NEAR = 0.8  # of the bound: where the fit is made anew, before any field can leave it
 _EVIDENCE = 2.0  # standard errors by which what is new must exceed nothing before it is called a lag
 
 
@@ -82,7 +87,7 @@ class Tracker:
         base: Base = None,
         *,
         num_chains: int = 200,
-        num_sweeps: int = 5,
+        num_sweeps: int = TRACKER_SWEEPS,
         num_rungs: int = 100,
         prior: Any = "ends",
         alpha: float = 0.2,
@@ -109,6 +114,7 @@ class Tracker:
             raise InputError("`anchor` must settle at least once: AnnealedStart(settle_steps=(100,)), for example.")
         self._key = jax.random.key(seed)
         self.num_updates, self._last_anchor = 0, 0
+        self._parameters = parameters(rbm)
         self._log_z_base = 0.0
         self._anchored(rbm)
         self.tracked = self._from_anchor()
@@ -120,30 +126,50 @@ class Tracker:
         if not all(np.all(np.isfinite(array)) for array in arrays):
             self.tracked = Tracked(np.nan, np.inf, self.num_groups - 1, self.num_updates, (_diverged(),))
             return self.tracked
-        self.rbm = RBM(*arrays)
-        if not self._followed_path.holds(self.rbm):
-            self._renew_path()
+        self._parameters = parameters(RBM(*arrays))
+        self._grow_with(float(largest_field(self._parameters)))
         key = jax.random.fold_in(self._key, self.num_updates)
-        self.followed, reading = _followed(key, self.followed, parameters(self.rbm), self.alpha, self.num_sweeps)
-        self.tracked = self._concluded(jax.device_get(reading))
+        self.followed, reading = _followed(key, self.followed, self._parameters, self.alpha, self.num_sweeps)
+        self.tracked = self._concluded([jax.device_get(reading)])
         return self.tracked
 
-    def take(self, followed: Followed, reading: Reading, rbm: Parameters) -> Tracked:
-        """What a training step found that led the chains to these parameters itself, by `follow`."""
-        self.num_updates += 1
-        self.followed, self.rbm = followed, RBM(*rbm)
-        self.tracked = self._concluded(jax.device_get(reading))
-        if not self._followed_path.holds(self.rbm):
-            self._renew_path()
+    def take(self, followed: Followed, readings: Sequence[Reading], rbm: Parameters) -> Tracked:
+        """What training steps found that led the chains to these parameters themselves, by `follow`, oldest first."""
+        self.num_updates += len(readings)
+        self.followed, self._parameters = followed, rbm
+        readings = jax.device_get(list(readings))
+        self.tracked = self._concluded(readings)
+        self._grow_with(float(readings[-1].largest_field))
         return self.tracked
 
-    def _concluded(self, reading: Reading) -> Tracked:
-        """What an update has shown; where track was lost, what an annealing pass then finds."""
-        findings = _findings(reading, self.alpha)
-        if findings and self.num_updates - self._last_anchor >= self.patience:
+    def _concluded(self, readings: Sequence[Reading]) -> Tracked:
+        """What the last update has shown; where track was lost on the way, what an annealing pass then finds."""
+        findings = next((found for reading in readings if (found := _findings(reading, self.alpha))), ())
+        if findings and self.num_updates - self._last_anchor >= self.patience and self._is_finite():
             self._anchored(self.rbm)
             return dataclasses.replace(self._from_anchor(), is_anchored=True)
-        return self._read(reading, findings)
+        return self._read(readings[-1], findings)
+
+    def _is_finite(self) -> bool:
+        """Whether there is anything to be found anew."""
+        return all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in self._parameters)
+
+    @property
+    def rbm(self) -> RBM:
+        """With the parameters of the last update."""
+        return as_rbm(self._parameters)
+
+    @property
+    def memory(self) -> dict[str, Any]:
+        """All that goes on from update to update beside `followed` and the parameters, to be kept with them."""
+        bound = _NO_BOUND if self._followed_path.sums is None else float(self._followed_path.sums.bound)
+        numbers = {"num_updates": self.num_updates, "last_anchor": self._last_anchor}
+        return numbers | {"log_z_base": self._log_z_base, "field_bound": bound}
+
+    def recall(self, followed: Followed, rbm: Parameters, memory: dict[str, Any]) -> None:
+        """Go on from what was kept."""
+        self.followed, self._parameters, self._log_z_base = followed, rbm, memory["log_z_base"]
+        self.num_updates, self._last_anchor = int(memory["num_updates"]), int(memory["last_anchor"])
 
     def mean_log_likelihood(self, data: Any) -> MeanLogLikelihood:
         """Mean log p(v) over rows of 0/1 data under the last parameters, with the band of log Z."""
@@ -155,21 +181,24 @@ class Tracker:
         assert isinstance(path, RBMPath)
         return path
 
-    def _make_path(self, rbm: RBM) -> RBMPath:
-        path = RBMPath.create(rbm, self._logits, self._betas)
-        room = 0.0 if path.sums is None else _ROOM * float(path.sums.bound)
-        return RBMPath.create(rbm, self._logits, self._betas, largest_field=room)
+    def _grow_with(self, field: float) -> None:
+        """Make room where fields have grown as large as that."""
+        sums = self._followed_path.sums
+        if sums is not None and _NEAR * float(sums.bound) < field < np.inf:
+            self.make_room(_ROOM * field)
 
-    def _renew_path(self) -> None:
-        """Sums over units for larger fields; chains and all that is known stay."""
+    def make_room(self, bound: float) -> None:
+        """Sums over units for fields up to the bound; chains and all that is known stay."""
         old = self._followed_path
-        path = self._make_path(self.rbm).with_parameters(old.weights, old.vbias, old.hbias)
+        path = RBMPath.create(self.rbm, self._logits, self._betas, largest_field=bound)
+        path = path.with_parameters(old.weights, old.vbias, old.hbias)
         self.followed = eqx.tree_at(lambda f: f.ladder.path, self.followed, path)
 
     def _anchored(self, rbm: RBM) -> None:
         """Find log Z and the places of all chains anew, by annealing and settling."""
-        self.rbm, self._last_anchor = rbm, self.num_updates
-        path = self._make_path(rbm)
+        self._last_anchor = self.num_updates
+        room = max(_LEAST_BOUND, _ROOM * float(largest_field(parameters(rbm))))
+        path = RBMPath.create(rbm, self._logits, self._betas, largest_field=room)
         self._log_z_base = path.log_z_base()
         key = jax.random.fold_in(jax.random.fold_in(self._key, self.num_updates), 1)
         setup = Setup(key, Ladder.create(path, self._log_prior), BlockGibbs(), self.num_chains, num_steps=1)
@@ -205,6 +234,11 @@ class Tracker:
 def parameters(rbm: RBM) -> Parameters:
     """On the device, in float32."""
     return Parameters(*(jnp.asarray(a, jnp.float32) for a in (rbm.weights, rbm.vbias, rbm.hbias)))
+
+
+def as_rbm(rbm: Parameters) -> RBM:
+    """Back on the host."""
+    return RBM(*(np.asarray(a, np.float64) for a in rbm))
 
 
 @eqx.filter_jit

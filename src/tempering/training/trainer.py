@@ -1,7 +1,7 @@
 """Training an RBM by stochastic gradients, with its likelihood known on the way."""
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import equinox as eqx
@@ -10,48 +10,20 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from tempering._errors import InputError
 from tempering._types import Key, Scalar
 from tempering.models import RBM
 from tempering.models.rbm_batch import Chains, Parameters, moments_of, product
 from tempering.results import MeanLogLikelihood
 from tempering.training.optimizers import make_optimizer, optax
 from tempering.training.phases import AbstractPhase, ContrastiveDivergence, Persistent, gradient
+from tempering.training.settings import TrainSettings
 from tempering.training.tempered import Followed, Reading, follow
-from tempering.training.tracker import Tracked, Tracker
+from tempering.training.tracker import TRACKER_SWEEPS, Tracked, Tracker, as_rbm, parameters
 
-METHODS = ("tempered", "pcd", "cd")
 _SMOOTHING = 0.01  # of the data's frequencies, for the first visible bias
 _FIRST_WEIGHTS = 0.01  # standard deviation
-
-
-@dataclasses.dataclass(frozen=True)
-class TrainSettings:
-    """How an RBM is trained; every field is an argument of `train`."""
-
-    num_hidden: int = 500
-    method: str = "tempered"  # negative phase: "tempered" as in Section 4.4 of the paper, "pcd" or "cd"
-    optimizer: str = "rmsspectral"  # or "ssd", "adam", "sgd"
-    learning_rate: float = 1e-5
-    weight_decay: float = 0.0  # of W alone
-    num_updates: int = 8000
-    batch_size: int = 100
-    num_chains: int = 2000
-    num_sweeps: int = 25  # between two updates
-    num_rungs: int = 100
-    prior: Any = "exp:2"
-    alpha: float = 0.2  # of eq. 24
-    is_tracked: bool = True  # for "pcd" and "cd": whether other chains follow log Z; "tempered" has them anyway
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be run, before anything is."""
-        for name in ("num_hidden", "num_updates", "batch_size", "num_chains", "num_sweeps"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
-                raise InputError(f"`{name}` must be a whole number, 1 or more; got {value!r}.")
-        if self.method not in METHODS:
-            raise InputError(f"`method` must be one of {', '.join(METHODS)}; got {self.method!r}.")
+_MAX_ROWS = 10_000  # whose likelihood is followed; more tell no more, and each costs half a sweep of a chain
+_STARTS = 2**31 - 1  # part of the random key, far from the numbers of updates
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,12 +31,13 @@ class Progress:
     """Where training stands after an update; log Z is that of the parameters before it, which the draws speak of."""
 
     num_updates: int
-    tracked: Tracked | None
-    train: MeanLogLikelihood | None
-    valid: MeanLogLikelihood | None
+    parameters: Parameters  # before the update
+    tracked: Tracked | None = None
+    train: MeanLogLikelihood | None = None
+    valid: MeanLogLikelihood | None = None
 
 
-class _Training(eqx.Module):
+class Training(eqx.Module):
     """All that changes from update to update."""
 
     parameters: Parameters
@@ -97,28 +70,49 @@ class Trainer:
         self.data = np.asarray(data, np.float32)
         rbm = first_rbm(self.data, self.settings.num_hidden, self.settings.seed) if rbm is None else rbm
         rbm.log_density(self.data[:1])  # refuses rows that are not this RBM's
-        self.rows = {"train": jnp.asarray(self.data)}
+        self.rows = {"train": self._followed_rows(self.data)}
         if valid is not None:
-            self.rows["valid"] = jnp.asarray(np.asarray(valid, np.float32))
+            self.rows["valid"] = self._followed_rows(np.asarray(valid, np.float32))
         self.optimizer = _make_optimizer(self.settings)
         self.phase = _make_phase(self.settings)
         self.tracker = self._make_tracker(rbm)
         self.key = jax.random.key(self.settings.seed)
         self.num_updates = 0
-        parameters = Parameters(*(jnp.asarray(a, jnp.float32) for a in (rbm.weights, rbm.vbias, rbm.hbias)))
+        self._readings: list[Reading] = []
+        self._order: tuple[int, np.ndarray] | None = None
+        start = parameters(rbm)
         logits = jnp.asarray(rbm.base_logits(self.data.mean(axis=0)), jnp.float32)
-        chains = (
-            None
-            if self.phase is None
-            else self.phase.start(jax.random.fold_in(self.key, 2**31 - 1), parameters, logits)
-        )
+        key = jax.random.fold_in(self.key, _STARTS)
+        chains = None if self.phase is None else self.phase.start(key, start, logits)
         followed = None if self.tracker is None else self.tracker.followed
-        self.state = _Training(parameters, self.optimizer.init(parameters), chains, followed)
+        self.state = Training(start, self.optimizer.init(start), chains, followed)
 
     @property
     def rbm(self) -> RBM:
         """As it is now."""
-        return RBM(*(np.asarray(a, np.float64) for a in self.state.parameters))
+        return as_rbm(self.state.parameters)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is under way that `memory` and `state` do not hold."""
+        return not self._readings
+
+    @property
+    def memory(self) -> dict[str, Any]:
+        """All that goes on beside `state`, as plain numbers."""
+        return {"num_updates": self.num_updates, "tracker": None if self.tracker is None else self.tracker.memory}
+
+    def recall(self, memory: dict[str, Any], fill: Callable[[Training], Training]) -> None:
+        """Go on from what was kept; `fill` puts the saved arrays into a state of the right form."""
+        self.num_updates = memory["num_updates"]
+        if self.tracker is None:
+            self.state = fill(self.state)
+            return
+        self.tracker.make_room(memory["tracker"]["field_bound"])
+        state = fill(dataclasses.replace(self.state, followed=self.tracker.followed))
+        self.state = jax.tree.map(jnp.asarray, state)
+        assert self.state.followed is not None
+        self.tracker.recall(self.state.followed, self.state.parameters, memory["tracker"])
 
     def run(self) -> Iterator[Progress]:
         """The rest of the updates, each with what is known after it."""
@@ -127,32 +121,49 @@ class Trainer:
 
     def step(self) -> Progress:
         """One update."""
+        settings, before, tracker = self.settings, self.state.parameters, self.tracker
+        is_due = settings.is_tracked and (self.num_updates + 1) % settings.track_every == 0
+        # Tempered chains make the gradient and go with every update; others only look on.
+        aside = None if is_due or settings.method == "tempered" else self.state.followed
+        state = self.state if aside is None else dataclasses.replace(self.state, followed=None)
+        how = (settings.num_sweeps if settings.method == "tempered" else TRACKER_SWEEPS, self.phase, self.optimizer)
         key, batch = jax.random.fold_in(self.key, self.num_updates), self._batch(self.num_updates)
-        how = (self.settings.num_sweeps, self.phase, self.optimizer)
-        before = self.state.parameters
-        self.state, reading = _update(key, how, self.state, batch, jnp.float32(self.settings.alpha))
+        rows = self.rows if is_due else {}
+        self.state, reading, known = _update(key, how, state, batch, rows, jnp.float32(settings.alpha))
         self.num_updates += 1
-        if self.tracker is None or reading is None or self.state.followed is None:
-            return Progress(self.num_updates, None, None, None)
-        tracked = self.tracker.take(self.state.followed, reading, before)
-        self.state = dataclasses.replace(self.state, followed=self.tracker.followed)  # which may have been made anew
-        known = {name: float(mean_log_density(before, rows)) for name, rows in self.rows.items()}
-        likelihoods = {name: tracked.mean_log_likelihood(value, len(self.rows[name])) for name, value in known.items()}
-        return Progress(self.num_updates, tracked, likelihoods["train"], likelihoods.get("valid"))
+        if aside is not None:
+            self.state = dataclasses.replace(self.state, followed=aside)
+        if reading is not None and settings.is_tracked:
+            self._readings.append(reading)
+        if not is_due or tracker is None:
+            return Progress(self.num_updates, before)
+        assert self.state.followed is not None
+        tracked = tracker.take(self.state.followed, self._readings, before)
+        self._readings = []
+        self.state = dataclasses.replace(self.state, followed=tracker.followed)  # which may have been made anew
+        means = {name: float(value) for name, value in jax.device_get(known).items()}
+        likelihoods = {name: tracked.mean_log_likelihood(means[name], len(self.rows[name])) for name in means}
+        return Progress(self.num_updates, before, tracked, likelihoods["train"], likelihoods.get("valid"))
 
     def _batch(self, number: int) -> Chains:
         """Rows in an order that depends on the seed and the epoch alone, so that a resumed run sees the same."""
         size = min(self.settings.batch_size, len(self.data))
-        per_epoch = len(self.data) // size
-        epoch, place = divmod(number, per_epoch)
-        order = np.random.default_rng([self.settings.seed, epoch]).permutation(len(self.data))
-        return jnp.asarray(self.data[order[place * size : (place + 1) * size]])
+        epoch, place = divmod(number, len(self.data) // size)
+        if self._order is None or self._order[0] != epoch:
+            self._order = epoch, np.random.default_rng([self.settings.seed, epoch]).permutation(len(self.data))
+        return jnp.asarray(self.data[self._order[1][place * size : (place + 1) * size]])
+
+    def _followed_rows(self, data: np.ndarray) -> Chains:
+        """All rows, or as many of them, picked once, as need be looked at."""
+        if len(data) <= _MAX_ROWS:
+            return jnp.asarray(data)
+        return jnp.asarray(np.random.default_rng(self.settings.seed).choice(data, _MAX_ROWS, replace=False))
 
     def _make_tracker(self, rbm: RBM) -> Tracker | None:
         settings = self.settings
         if settings.method != "tempered" and not settings.is_tracked:
             return None
-        own = {} if settings.method != "tempered" else {
+        own: dict[str, Any] = {"num_sweeps": TRACKER_SWEEPS} if settings.method != "tempered" else {
             "num_chains": settings.num_chains, "num_sweeps": settings.num_sweeps, "prior": settings.prior
         }  # fmt: skip
         frequencies = self.data.mean(axis=0)
@@ -161,8 +172,9 @@ class Trainer:
 
 @eqx.filter_jit
 def _update(
-    key: Key, how: tuple[int, AbstractPhase | None, Any], state: _Training, batch: Chains, alpha: Scalar
-) -> tuple[_Training, Reading | None]:
+    key: Key, how: tuple[int, AbstractPhase | None, Any], state: Training, batch: Chains, rows: dict[str, Chains],
+    alpha: Scalar,
+) -> tuple[Training, Reading | None, dict[str, Scalar]]:  # fmt: skip
     num_sweeps, phase, optimizer = how
     key_phase, key_follow = jax.random.split(key)
     rbm, chains, followed, reading = state.parameters, state.phase, state.followed, None
@@ -174,7 +186,8 @@ def _update(
     assert model is not None
     changes, optimizer_state = optimizer.update(gradient(moments_of(rbm, batch), model), state.optimizer, rbm)
     changed = Parameters(*(old + change for old, change in zip(rbm, changes, strict=True)))
-    return _Training(changed, optimizer_state, chains, followed), reading
+    known = {name: mean_log_density(rbm, some) for name, some in rows.items()}
+    return Training(changed, optimizer_state, chains, followed), reading, known
 
 
 @eqx.filter_jit
@@ -185,7 +198,9 @@ def mean_log_density(rbm: Parameters, rows: Chains) -> Float[Array, ""]:
 
 
 def _make_optimizer(settings: TrainSettings) -> Any:
-    chosen = make_optimizer(settings.optimizer, settings.learning_rate)
+    # Newton–Schulz is products alone, on a GPU many times as fast as an SVD.
+    options = {"method": "newton_schulz"} if settings.optimizer in ("rmsspectral", "ssd") else {}
+    chosen = make_optimizer(settings.optimizer, settings.learning_rate, **options)
     if settings.weight_decay == 0:
         return chosen
     # Matrices decay, biases do not.

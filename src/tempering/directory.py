@@ -1,0 +1,134 @@
+"""A directory that one run has to itself, and a file in it that is whole at every moment."""
+
+import hashlib
+import io
+import json
+import os
+import zipfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import filelock
+import jax
+import numpy as np
+
+from tempering._errors import InputError
+
+_MAGIC = b"tempering checkpoint 1 "
+# What zipfile, NumPy, JSON and a tree that does not fit raise on a body that nobody here wrote.
+MALFORMED = (OSError, ValueError, TypeError, LookupError, AttributeError, EOFError, MemoryError, zipfile.BadZipFile)
+
+T = TypeVar("T")
+
+
+class CheckpointError(InputError):
+    """A directory that cannot be used as asked; one line with the cause and the cure."""
+
+
+class RunDirectory:
+    """The directory of one run. While it is open no other run can enter it.
+
+    ```python
+    with RunDirectory(path, identity, resume=True) as directory:
+        kept = directory.read()                # None: nothing to resume, begin
+        directory.write({"done": 3}, {"states": tree})
+    ```
+    """
+
+    def __init__(self, path: str | os.PathLike, identity: dict[str, Any], *, resume: bool):
+        """`identity` is what must not change between a run and its continuation, as JSON values."""
+        self.path = Path(path)
+        self.identity = identity
+        self.resume = resume
+        self.checkpoint = self.path / "checkpoint"
+        self._lock = filelock.FileLock(self.path / "lock", timeout=0)
+
+    def __enter__(self) -> "RunDirectory":
+        """Make the directory, lock it, and refuse it if it holds a run that was not asked for."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock.acquire()
+        except filelock.Timeout:
+            raise CheckpointError(f"{self.path} is in use by another run. Choose another directory.") from None
+        except OSError as error:
+            raise CheckpointError(f"{self.path} cannot be used as a directory: {error.strerror}.") from None
+        if self.checkpoint.exists() and not self.resume:
+            self._lock.release()
+            raise CheckpointError(f"{self.path} already holds a run. Resume it, or choose another directory.")
+        return self
+
+    def __exit__(self, *_) -> None:
+        """Let others in."""
+        self._lock.release()
+
+    def write(self, about: dict[str, Any], trees: dict[str, Any]) -> None:
+        """Replace the checkpoint; a kill at any moment leaves the old one or the new one, whole."""
+        about = about | {"identity": self.identity}
+        arrays = {f"{part}.{i}": leaf for part, tree in trees.items() for i, leaf in enumerate(jax.tree.leaves(tree))}
+        payload = io.BytesIO()
+        np.savez(payload, about=np.frombuffer(json.dumps(about).encode(), np.uint8), **arrays)
+        body = payload.getvalue()
+        write_atomically(self.checkpoint, _MAGIC + hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+
+    def read(self, fill: Callable[[dict[str, Any], dict[str, np.ndarray]], T]) -> T | None:
+        """What `fill` makes of the plain values and the arrays that were written; None where there are none."""
+        if not self.checkpoint.exists():
+            return None
+        try:
+            arrays = self._read()
+            about = json.loads(arrays.pop("about").tobytes())
+            self._check_identity(about["identity"])
+            return fill(about, arrays)
+        except CheckpointError:
+            raise
+        except MALFORMED as error:
+            why = f"{type(error).__name__}: {' '.join(str(error).split())[:100]}"
+            raise CheckpointError(f"{self.checkpoint} cannot be read ({why}). Choose another directory.") from error
+
+    def _read(self) -> dict[str, np.ndarray]:
+        data = self.checkpoint.read_bytes()
+        head, _, body = data.partition(b"\n")
+        if not head.startswith(_MAGIC):
+            raise CheckpointError(f"{self.checkpoint} is not a checkpoint of this version. Choose another directory.")
+        if hashlib.sha256(body).hexdigest().encode() != head.removeprefix(_MAGIC):
+            raise CheckpointError(f"{self.checkpoint} is damaged: its checksum is wrong. Choose another directory.")
+        with np.load(io.BytesIO(body), allow_pickle=False) as archive:
+            return dict(archive)
+
+    def _check_identity(self, saved: dict[str, Any]) -> None:
+        mine = json.loads(json.dumps(self.identity))
+        differing = [name for name in sorted(mine.keys() | saved.keys()) if mine.get(name) != saved.get(name)]
+        if differing:
+            listing = ", ".join(f"{name} ({saved.get(name)} there, {mine.get(name)} here)" for name in differing)
+            raise CheckpointError(f"{self.path} holds another run; it differs in {listing}.")
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write beside the target, flush to disk, then rename over it."""
+    beside = path.with_name(path.name + ".new")
+    try:
+        with open(beside, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except OSError as error:
+        with suppress(OSError):
+            beside.unlink()
+        raise CheckpointError(f"{path} cannot be written: {error.strerror}. Make room, then resume.") from error
+
+
+def filled(part: str, tree: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """The tree with the saved values in place of its own."""
+    leaves = [_fitting(arrays[f"{part}.{i}"], leaf) for i, leaf in enumerate(jax.tree.leaves(tree))]
+    return jax.tree.unflatten(jax.tree.structure(tree), leaves)
+
+
+def _fitting(saved: np.ndarray, like: Any) -> Any:
+    """A saved leaf, once its kind is that of the leaf it replaces; plain numbers come back plain."""
+    kind = np.dtype(getattr(like, "dtype", type(like))).kind
+    if saved.dtype.kind != kind:
+        raise TypeError(f"found dtype {saved.dtype} where kind {kind!r} belongs")
+    return saved.item() if isinstance(like, int) else saved

@@ -1,0 +1,70 @@
+"""What training has shown so far: in memory, as lines of JSON, and as events of TensorBoard."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tempering._errors import InputError
+
+_CURVES = ("train", "valid", "log_z", "ais_log_z")
+
+
+class Metrics:
+    """Rows of plain values, one an update, in the order of updates."""
+
+    def __init__(self, directory: Path | None, log_events: bool = False):
+        """Without a directory they are kept in memory alone."""
+        if log_events and directory is None:
+            raise InputError("TensorBoard's events need a directory to go to: give one.")
+        self.rows: list[dict[str, Any]] = []
+        self._directory, self._log_events = directory, log_events
+        self._lines: Any = None
+        self._events: Any = None
+
+    def open(self, num_updates: int) -> None:
+        """Go on after so many updates: what was written of later ones will come again."""
+        if self._directory is None:
+            return
+        file = self._directory / "metrics.jsonl"
+        if file.exists():
+            whole = [line for line in file.read_text().split("\n")[:-1] if line]
+            self.rows = [row for line in whole if (row := json.loads(line))["update"] <= num_updates]
+        self._lines = open(file, "w", encoding="utf-8")  # noqa: SIM115  stays open while training runs
+        for row in self.rows:
+            self._write(row)
+        if self._log_events:
+            self._events = _writer(self._directory / "events", num_updates)
+
+    def add(self, row: dict[str, Any]) -> None:
+        """One more."""
+        self.rows.append(row)
+        if self._lines is not None:
+            self._write(row)
+        if self._events is not None:
+            for name in _CURVES:
+                if row.get(name) is not None:
+                    self._events.add_scalar(name, row[name], row["update"])
+
+    def flush(self) -> None:
+        """To the disk, so that a checkpoint is never ahead of them."""
+        for file in (self._lines, self._events):
+            if file is not None:
+                file.flush()
+
+    def close(self) -> None:
+        """No more will come."""
+        for file in (self._lines, self._events):
+            if file is not None:
+                file.close()
+        self._lines = self._events = None
+
+    def _write(self, row: dict[str, Any]) -> None:
+        self._lines.write(json.dumps(row) + "\n")
+
+
+def _writer(directory: Path, num_updates: int) -> Any:
+    try:
+        from tensorboardX import SummaryWriter
+    except ImportError as error:
+        raise InputError(f"Events need tensorboardX ({error}): pip install 'tempering[events]'.") from error
+    return SummaryWriter(str(directory), purge_step=num_updates + 1)

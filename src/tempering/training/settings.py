@@ -1,0 +1,90 @@
+"""How an RBM is to be trained, checked before anything runs."""
+
+import dataclasses
+import re
+from typing import Any, NamedTuple
+
+from tempering._errors import InputError
+
+METHODS = ("tempered", "pcd", "cd")
+
+
+class Pretraining(NamedTuple):
+    """CD before the training proper."""
+
+    num_sweeps: int
+    num_updates: int
+
+
+class Checking(NamedTuple):
+    """Annealed importance sampling beside the tracked line, once in so many updates."""
+
+    every: int
+    num_steps: int = 10_000
+    num_chains: int = 100
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainSettings:
+    """How an RBM is trained; every field is an argument of `Trainer`."""
+
+    num_hidden: int = 500
+    method: str = "tempered"  # negative phase: "tempered" as in Section 4.4 of the paper, "pcd" or "cd"
+    optimizer: str = "rmsspectral"  # or "ssd", "adam", "sgd"
+    learning_rate: float = 1e-5
+    weight_decay: float = 0.0  # of W alone
+    num_updates: int = 8000
+    batch_size: int = 100
+    num_chains: int = 2000
+    num_sweeps: int = 25  # between two updates
+    num_rungs: int = 100
+    prior: Any = "exp:2"
+    alpha: float = 0.2  # of eq. 24
+    is_tracked: bool = True  # whether the likelihood is known on the way
+    track_every: int = 1  # updates between two looks at it
+    pretrain: str | None = None  # "cd1:2000" for 2000 updates of CD-1 first
+    check: str | None = None  # "ais:500" for AIS once in 500 updates
+    early_stop: bool = False  # when validation has fallen by more than its band
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be run, before anything is."""
+        whole = ("num_hidden", "num_updates", "batch_size", "num_chains", "num_sweeps", "track_every")
+        for name in whole:
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise InputError(f"`{name}` must be a whole number, 1 or more; got {value!r}.")
+        if self.method not in METHODS:
+            raise InputError(f"`method` must be one of {', '.join(METHODS)}; got {self.method!r}.")
+        if self.early_stop and not self.is_tracked:
+            raise InputError("Early stopping needs the likelihood: leave `is_tracked` on.")
+        if self.check is not None and not self.is_tracked:
+            raise InputError("A check needs a tracked likelihood beside it: leave `is_tracked` on.")
+        _ = self.pretraining, self.checking  # refuse words that mean nothing
+
+    @property
+    def pretraining(self) -> Pretraining | None:
+        """What `pretrain` says."""
+        if self.pretrain is None:
+            return None
+        found = re.fullmatch(r"cd([1-9]\d*):([1-9]\d*)", self.pretrain)
+        if found is None:
+            raise InputError(f'`pretrain` must read like "cd1:2000", for 2000 updates of CD-1; got "{self.pretrain}".')
+        return Pretraining(int(found[1]), int(found[2]))
+
+    @property
+    def checking(self) -> Checking | None:
+        """What `check` says."""
+        if self.check is None:
+            return None
+        found = re.fullmatch(r"ais:([1-9]\d*)", self.check)
+        if found is None:
+            raise InputError(f'`check` must read like "ais:500", for AIS once in 500 updates; got "{self.check}".')
+        return Checking(int(found[1]))
+
+    def before(self) -> "TrainSettings":
+        """Those of the pretraining: the same optimizer and batches."""
+        pretraining = self.pretraining
+        assert pretraining is not None
+        plain = {"method": "cd", "is_tracked": False, "early_stop": False, "check": None, "pretrain": None}
+        return dataclasses.replace(self, **plain, **pretraining._asdict())
