@@ -79,7 +79,7 @@ def figure4() -> str:
     return accuracy(
         "The number of rungs",
         "figure4",
-        "Figure 4 of the paper: the same RBM, 3000 sweeps, Ẑ corrected after every 50 sweeps of the warm-up. More "
+        "Figure 4 of the paper: the same RBM, 3000 sweeps, Ẑ corrected four times in the warm-up. More "
         "rungs never hurt; what they cost is [below](#what-a-sweep-costs).",
     )
 
