@@ -51,7 +51,7 @@ def main() -> None:
     summaries = {f"{row['update']} updates": row for row in checked}
     repeats.print_table(summaries)
     repeats.write("figure5", summaries, {"curve": rows[:: max(1, len(rows) // 800)]})
-    plot(rows)
+    plot(rows, "figure5", "dna, 180 × 500 units", low=-101.0)
 
 
 def summary(row: dict[str, Any]) -> dict[str, Any]:
@@ -73,24 +73,25 @@ def summary(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def plot(rows: list[dict[str, Any]]) -> None:
+def plot(rows: list[dict[str, Any]], name: str, title: str, low: float) -> None:
+    """The likelihoods with their bands, and what AIS says of them."""
     plt = repeats.pyplot()
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
     rows = [row for row in rows if row["std_error"] is not None]
     updates = [row["update"] for row in rows]
-    for name, color in (("train", "C0"), ("valid", "C1")):
-        axes.plot(updates, [row[name] for row in rows], color=color, label=f"{name}, tracked", linewidth=1)
-        low, high = ([row[f"{name}_{end}"] for row in rows] for end in ("low", "high"))
-        axes.fill_between(updates, low, high, color=color, alpha=0.3, linewidth=0)
+    for part, color in (("train", "C0"), ("valid", "C1")):
+        axes.plot(updates, [row[part] for row in rows], color=color, label=f"{part}, tracked", linewidth=1)
+        band = ([row[f"{part}_{end}"] for row in rows] for end in ("low", "high"))
+        axes.fill_between(updates, *band, color=color, alpha=0.3, linewidth=0)
         checked = [row for row in rows if "ais_log_z" in row]
-        heights = [row[name] + row["log_z"] - row["ais_log_z"] for row in checked]
+        heights = [row[part] + row["log_z"] - row["ais_log_z"] for row in checked]
         axes.errorbar(
             [row["update"] for row in checked], heights, [2 * row["ais_std_error"] for row in checked],
-            fmt="o", color=color, mfc="none", markersize=5, label=f"{name}, AIS",
+            fmt="o", color=color, mfc="none", markersize=5, label=f"{part}, AIS",
         )  # fmt: skip
-    axes.set(xlabel="updates", ylabel="mean log p(v), nats", title="dna, 180 × 500 units", ylim=(-101, None))
+    axes.set(xlabel="updates", ylabel="mean log p(v), nats", title=title, ylim=(low, None))
     axes.legend()
-    repeats.save(figure, "figure5")
+    repeats.save(figure, name)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,30 @@
 """Many runs at once: on a CPU the bits of single runs, in one program the same numbers but for rounding."""
 
+import dataclasses
+
 import jax
 import numpy as np
 import pytest
 
 import tempering as tp
 from tempering import replicates
+from tempering.warmup import AbstractWarmup, Setup, Stage
+
+
+@dataclasses.dataclass(frozen=True)
+class OnceOrTwice(AbstractWarmup):
+    """One iteration for odd seeds, two for even ones: runs that are not at the same stage."""
+
+    def first(self, setup: Setup) -> Stage:
+        return self._iterations(setup).first(setup)
+
+    def after(self, setup: Setup, stage: Stage) -> Stage:
+        return self._iterations(setup).after(setup, stage)
+
+    def _iterations(self, setup: Setup) -> tp.InitialIterations:
+        number = 2 - int(jax.random.key_data(setup.key)[-1]) % 2
+        return tp.InitialIterations(20, max_iterations=number, min_iterations=number)
+
 
 SMALL = {"num_chains": 10, "num_sweeps": 60, "num_rungs": 8, "warmup": tp.AnnealedStart(20, (10, 20))}
 MODELS = {
@@ -15,13 +34,14 @@ MODELS = {
         None,
         SMALL,
     ),
-    "iterations of any number": lambda: (*tp.load_example(), SMALL | {"warmup": tp.InitialIterations(20, 3)}),
+    "one or two iterations": lambda: (*tp.load_example(), SMALL | {"warmup": OnceOrTwice()}),
 }
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * n.startswith("tuned")) for n in MODELS])
 def test_all_at_once_is_as_one_by_one(name, monkeypatch):
-    # Kills: one key for all, the ladder of the first for all, chains numbered through, a stage walked twice.
+    # Kills: one key for all, the ladder or the states of the first for all, chains numbered through, a block walked
+    # twice, finished runs walked again with those that are not, runs at different stages in one party.
     model, base, settings = MODELS[name]()
     single = [tp.estimate(model, base, seed=seed, draws=False, **settings) for seed in (3, 11, 4)]
     one_by_one = list(tp.estimate_many(model, base, seeds=(3, 11, 4), **settings))
@@ -29,11 +49,14 @@ def test_all_at_once_is_as_one_by_one(name, monkeypatch):
     together = list(tp.estimate_many(model, base, seeds=(3, 11, 4), **settings))
     for a, b, c in zip(single, one_by_one, together, strict=True):
         assert (a.seed, b.seed, c.seed) == (a.seed,) * 3
+        assert a.num_warmup_sweeps == b.num_warmup_sweeps == c.num_warmup_sweeps
         np.testing.assert_array_equal(a.rungs.values, b.rungs.values)
         np.testing.assert_allclose(c.rungs.values, a.rungs.values, rtol=1e-4, atol=1e-4)
         np.testing.assert_allclose(c.rungs.std_errors, a.rungs.std_errors, rtol=1e-3, atol=1e-5)
         assert c.verdict is a.verdict
     assert len({result.log_z for result in single}) == 3
+    if name.startswith("one or two"):
+        assert [result.num_warmup_sweeps for result in together] == [20, 20, 40]
 
 
 def test_parties_follow_one_another(monkeypatch):

@@ -10,12 +10,14 @@ from tempering._errors import InputError
 from tempering.cli.common import EXIT_INTERRUPTED, refuse
 from tempering.cli.compare import compare_command
 from tempering.cli.estimate import estimate_command
+from tempering.cli.train import train_command
 
 _UsageError: Any = typer.BadParameter.__base__  # what typer raises on wrong arguments; it has no public name
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 app.command("estimate")(estimate_command)
 app.command("compare")(compare_command)
+app.command("train")(train_command)
 
 
 @app.callback()

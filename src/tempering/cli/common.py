@@ -1,9 +1,11 @@
 """What the commands share: their flags, their exit statuses, and how they speak."""
 
 import os
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import jax
@@ -159,3 +161,11 @@ def refuse(message: str) -> NoReturn:
 def say(line: str) -> None:
     """A line on standard error, where results do not go."""
     print(line, file=sys.stderr)
+
+
+def how_to_resume(out: Path | None) -> str:
+    """What to say of a run that was interrupted."""
+    if out is None:
+        return "Interrupted. With --out DIR the run could be resumed."
+    command, *arguments = (argument for argument in sys.argv[1:] if argument != "--resume")
+    return f"Interrupted. Resume with: tempering {shlex.join([command, '--resume', *arguments])}"

@@ -1,6 +1,5 @@
 """`tempering estimate`: one model, one answer."""
 
-import shlex
 import signal
 import sys
 from collections.abc import Iterator
@@ -78,7 +77,7 @@ def estimate_command(
     else:
         _print_result(result)
     if watcher.interrupted and (result is None or not result.is_complete):
-        common.say(_how_to_resume(out))
+        common.say(common.how_to_resume(out))
         raise typer.Exit(common.EXIT_INTERRUPTED)
     raise typer.Exit(common.EXIT_GOOD if result is not None and result.verdict.is_good else common.EXIT_NOT_GOOD)
 
@@ -187,10 +186,3 @@ def _verdict_rows(result: Result) -> Iterator[tuple[str, str]]:
     yield "verdict", f"[{colour}]{result.verdict.value}[/{colour}]"
     for finding in result.diagnosis.findings:
         yield "", f"{finding.seen}; {finding.cure}."
-
-
-def _how_to_resume(out: Path | None) -> str:
-    if out is None:
-        return "Interrupted. With --out DIR the run could be resumed."
-    command, *arguments = (argument for argument in sys.argv[1:] if argument != "--resume")
-    return f"Interrupted. Resume with: tempering {shlex.join([command, '--resume', *arguments])}"

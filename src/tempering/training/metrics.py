@@ -17,7 +17,7 @@ class Metrics:
         if log_events and directory is None:
             raise InputError("TensorBoard's events need a directory to go to: give one.")
         self.rows: list[dict[str, Any]] = []
-        self._directory, self._log_events = directory, log_events
+        self._directory, self._make_writer = directory, _writer_class() if log_events else None
         self._lines: Any = None
         self._events: Any = None
 
@@ -32,8 +32,8 @@ class Metrics:
         self._lines = open(file, "w", encoding="utf-8")  # noqa: SIM115  stays open while training runs
         for row in self.rows:
             self._write(row)
-        if self._log_events:
-            self._events = _writer(self._directory / "events", num_updates)
+        if self._make_writer is not None:
+            self._events = self._make_writer(str(self._directory / "events"), purge_step=num_updates + 1)
 
     def add(self, row: dict[str, Any]) -> None:
         """One more."""
@@ -62,9 +62,9 @@ class Metrics:
         self._lines.write(json.dumps(row) + "\n")
 
 
-def _writer(directory: Path, num_updates: int) -> Any:
+def _writer_class() -> Any:
     try:
         from tensorboardX import SummaryWriter
     except ImportError as error:
         raise InputError(f"Events need tensorboardX ({error}): pip install 'tempering[events]'.") from error
-    return SummaryWriter(str(directory), purge_step=num_updates + 1)
+    return SummaryWriter

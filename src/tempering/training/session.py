@@ -67,7 +67,7 @@ class Best:
 class Outcome:
     """What training came to."""
 
-    rbm: RBM
+    rbm: RBM  # as it is at the end, or was before it diverged
     best: RBM  # by validation, or the last where there is none
     best_update: int
     stopped_early: bool
@@ -98,7 +98,10 @@ class TrainingRun:
     ):
         """With a `directory`, metrics.jsonl and checkpoints go there, and TensorBoard's events if asked for."""
         self.data, self.valid, self.settings = np.asarray(data), valid, settings
-        self.stopped_early, self.best, self._last = False, None, None
+        self.stopped_early = self.has_diverged = False
+        self.best: Best | None = None
+        self.findings: tuple[Finding, ...] = ()
+        self._sound: Parameters | None = None  # the last that were finite, for sure
         self.metrics = Metrics(None if directory is None else Path(directory), log_events)
         self._directory = None
         if directory is not None:
@@ -138,7 +141,7 @@ class TrainingRun:
                 yield Row(progress.num_updates, is_pretraining=True)
             self.is_pretraining = False
             self.trainer = self._trainer(self.settings, self.trainer.rbm)
-        while self.trainer.num_updates < self.settings.num_updates and not self.stopped_early:
+        while self.trainer.num_updates < self.settings.num_updates and not (self.stopped_early or self.has_diverged):
             row = self._row(self.trainer.step())
             self._keep()
             yield row
@@ -146,8 +149,11 @@ class TrainingRun:
     def _row(self, progress: Progress) -> Row:
         row = Row(progress.num_updates, progress.train, progress.valid, progress.tracked, self._checked(progress))
         if row.tracked is not None:
-            self._last = row
+            self.findings = row.tracked.findings
+            self.has_diverged = row.tracked.verdict is Verdict.NONFINITE  # from where no gradient leads back
             self.metrics.add(row.to_dict())
+            if not self.has_diverged:
+                self._sound = progress.parameters
         if row.valid is not None and row.tracked is not None and row.tracked.verdict is Verdict.GOOD:
             low, high = row.valid.interval
             if self.best is None or row.valid.value > self.best.value:
@@ -176,12 +182,11 @@ class TrainingRun:
 
     def outcome(self) -> Outcome:
         """As far as training has come."""
-        last = self.trainer.rbm
+        last = as_rbm(self._sound) if self.has_diverged and self._sound is not None else self.trainer.rbm
         best, update = (last, self.trainer.num_updates) if self.best is None else (
             as_rbm(self.best.parameters), self.best.num_updates
         )  # fmt: skip
-        findings = () if self._last is None or self._last.tracked is None else self._last.tracked.findings
-        return Outcome(last, best, update, self.stopped_early, self.metrics.rows, findings)
+        return Outcome(last, best, update, self.stopped_early, self.metrics.rows, self.findings)
 
     def save_model(self, path: str | Path) -> None:
         """W, vbias and hbias of the best parameters, as `tempering.load` takes them."""
@@ -197,8 +202,11 @@ class TrainingRun:
         if self._directory is None or not self.trainer.is_whole:
             return
         about: dict[str, Any] = {"is_pretraining": self.is_pretraining, "stopped_early": self.stopped_early}
-        about |= {"trainer": self.trainer.memory, "best": None}
+        about |= {"trainer": self.trainer.memory, "best": None, "has_diverged": self.has_diverged}
+        about["findings"] = [[finding.verdict.name, finding.seen, finding.cure] for finding in self.findings]
         trees: dict[str, Any] = {"state": self.trainer.state}
+        if self._sound is not None:
+            trees["sound"] = self._sound
         if self.best is not None:
             about["best"] = {"num_updates": self.best.num_updates, "value": self.best.value}
             about["best"]["interval"] = list(self.best.interval)
@@ -218,7 +226,10 @@ class TrainingRun:
         if self.is_pretraining and not about["is_pretraining"]:
             self.is_pretraining, self.trainer = False, self._trainer(self.settings)
         self.trainer.recall(about["trainer"], lambda state: filled("state", state, arrays))
-        self.stopped_early = about["stopped_early"]
+        self.stopped_early, self.has_diverged = about["stopped_early"], about["has_diverged"]
+        self.findings = tuple(Finding(Verdict[name], seen, cure) for name, seen, cure in about["findings"])
+        if "sound.0" in arrays:
+            self._sound = filled("sound", self.trainer.state.parameters, arrays)
         if about["best"] is not None:
             parameters = filled("best", self.trainer.state.parameters, arrays)
             low, high = about["best"]["interval"]

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from tempering._errors import InputError
 
 METHODS = ("tempered", "pcd", "cd")
+RATES = {"rmsspectral": 1e-5, "ssd": 1e-5, "adam": 1e-3, "sgd": 0.05}
 
 
 class Pretraining(NamedTuple):
@@ -31,7 +32,7 @@ class TrainSettings:
     num_hidden: int = 500
     method: str = "tempered"  # negative phase: "tempered" as in Section 4.4 of the paper, "pcd" or "cd"
     optimizer: str = "rmsspectral"  # or "ssd", "adam", "sgd"
-    learning_rate: float = 1e-5
+    learning_rate: float | None = None  # None: one that suits the optimizer, see `RATES`
     weight_decay: float = 0.0  # of W alone
     num_updates: int = 8000
     batch_size: int = 100
@@ -56,11 +57,18 @@ class TrainSettings:
                 raise InputError(f"`{name}` must be a whole number, 1 or more; got {value!r}.")
         if self.method not in METHODS:
             raise InputError(f"`method` must be one of {', '.join(METHODS)}; got {self.method!r}.")
+        if not 0 <= self.weight_decay < float("inf"):
+            raise InputError(f"`weight_decay` must be a finite number, 0 or more; got {self.weight_decay}.")
         if self.early_stop and not self.is_tracked:
             raise InputError("Early stopping needs the likelihood: leave `is_tracked` on.")
         if self.check is not None and not self.is_tracked:
             raise InputError("A check needs a tracked likelihood beside it: leave `is_tracked` on.")
         _ = self.pretraining, self.checking  # refuse words that mean nothing
+
+    @property
+    def rate(self) -> float:
+        """The learning rate that was asked for, or the optimizer's own; unknown optimizers are refused elsewhere."""
+        return RATES.get(self.optimizer, 0.0) if self.learning_rate is None else self.learning_rate
 
     @property
     def pretraining(self) -> Pretraining | None:

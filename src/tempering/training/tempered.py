@@ -58,26 +58,29 @@ class Reading(eqx.Module):
 
 
 def follow(
-    key: Key, chains: Followed, rbm: Parameters, alpha: Scalar, num_sweeps: int
+    key: Key, chains: Followed, rbm: Parameters, alpha: Scalar, num_sweeps: int, *, looks_back: bool
 ) -> tuple[Followed, Reading, Moments]:
-    """To new parameters: what the old draws predict for log Z, then sweeps, then a part of what those say.
+    """To new parameters: how log Z changes with them, sweeps, and a part of what those say of log Z itself.
 
-    The prediction is log E[f_new/f_old] at every rung, each draw counting by q(k | x); eq. 24 then corrects it,
-    log Ẑ_k += α log(ĉ_k r_0 / (ĉ_0 r_k)). The moments are those of the RBM itself, from all chains after every few
-    sweeps, each counting by q(K−1 | x).
+    By the draws before the sweeps the change is log E[f_new/f_old] at every rung, each counting by q(k | x). Where the
+    parameters were moved by what these very chains had drawn, that is too low, since training has just lowered f
+    there: one then looks back, −log E[f_old/f_new] over the draws after the sweeps. (That alone would not do for other
+    people's steps: chains that have not quite come along say too little, by an amount that grows with each step's
+    square; looking ahead they err to both sides.) Then eq. 24, log Ẑ_k += α log(ĉ_k r_0 / (ĉ_0 r_k)). The moments
+    are those of the RBM itself, from all chains after every few sweeps, each counting by q(K−1 | x).
     """
     old, new = chains.ladder, moved(chains.ladder, rbm)
-    states, change, shares = _predicted(old, new, chains.positions)
-    new = new.with_guess(old.log_z_guess + change.pooled)
+    states, predicted, shares = _predicted(old, new, chains.positions)
+    new = new.with_guess(old.log_z_guess + predicted.pooled)
     positions, sums, num_bad, moments = _swept(key, new, Position(states, chains.positions.rung), num_sweeps)
-    told = _told(sums, new.log_prior)
-    log_z = new.log_z_guess + alpha * told.pooled
-    before = chains.without + change.without  # predictions, each without one group
-    without = (1 - alpha) * before + alpha * (new.log_z_guess + told.without)
-    innovation = (1 - alpha) * chains.innovation + alpha * told.pooled[-1]
-    # Without a group, what is new is measured against what was known without it.
-    surprise = new.log_z_guess[-1] + told.without[:, -1] - before[:, -1]
-    innovation_without = (1 - alpha) * chains.innovation_without + alpha * surprise
+    told, change = _told(sums, new.log_prior), _looked_back(old, new, positions) if looks_back else predicted
+    before, left = old.log_z_guess + change.pooled, chains.without + change.without
+    # What the sweeps say beyond what was known; without a group, beyond what was known without it.
+    news = new.log_z_guess + told.pooled - before
+    news_without = new.log_z_guess + told.without - left
+    log_z, without = before + alpha * news, left + alpha * news_without
+    innovation = (1 - alpha) * chains.innovation + alpha * news[-1]
+    innovation_without = (1 - alpha) * chains.innovation_without + alpha * news_without[:, -1]
     followed = Followed(
         new.with_guess(log_z), positions, without, innovation, innovation_without, chains.num_updates + 1
     )
@@ -120,6 +123,16 @@ def _predicted(old: Ladder, new: Ladder, positions: Position):
     target, ratio = share[..., -1], jnp.exp(log_ratio[..., -1])
     overlap = jnp.sum(target * ratio) ** 2 / (jnp.sum(target) * jnp.sum(target * ratio**2) + _TINY)
     return states, change, overlap
+
+
+def _looked_back(old: Ladder, new: Ladder, positions: Position) -> _Pair:
+    """How log Z_k has changed, by the states under the new parameters."""
+    assert isinstance(old.path, RBMPath)
+    log_new = _each(new.path.log_densities)(positions.x)
+    log_old = _each(old.path.log_densities)(_each(old.path.state_of)(positions.x.v))
+    share = jnp.nan_to_num(_each(new.rung_posterior)(log_new))
+    weighted = share * jnp.exp(jnp.clip(log_old - log_new, -60.0, 60.0))
+    return _Pair.of_ratio(jnp.sum(share, axis=1), jnp.sum(weighted, axis=1))
 
 
 def _swept(key: Key, ladder: Ladder, positions: Position, num_sweeps: int):

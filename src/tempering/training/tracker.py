@@ -28,12 +28,13 @@ from tempering.warmup import AnnealedStart, Setup
 TRACKER_SWEEPS = 5  # between two updates, unless told
 MIN_OVERLAP = 0.1  # effective share of the chains under new parameters; below, old draws say nothing of them
 MIN_OCCUPANCY = 0.05  # of a rung's prior probability
+MAX_FIELD = 1e6  # at a hidden unit: parameters that large have diverged, though they may be finite
 MAX_LAG = 1.0  # nats by which log Z runs behind, beyond noise
 _ROOM = 2.0  # fields may grow by this factor before the sums over units are fitted anew, and compiled
 _LEAST_BOUND = 200.0  # of fields, below which they never are: larger than those of most RBMs ever get
 _NO_BOUND = 1e9  # where no sums are fast and right, and every rung is summed by itself
 _NEAR = 0.8  # of the bound: where the fit is made anew, before any field can leave it
-_EVIDENCE = 2.0  # standard errors by which what is new must exceed nothing before it is called a lag
+_LAG = 1.5  # nats behind for each nat of news: chains that have not come along do not see all of it (by trial)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,15 +145,12 @@ class Tracker:
 
     def _concluded(self, readings: Sequence[Reading]) -> Tracked:
         """What the last update has shown; where track was lost on the way, what an annealing pass then finds."""
-        findings = next((found for reading in readings if (found := _findings(reading, self.alpha))), ())
-        if findings and self.num_updates - self._last_anchor >= self.patience and self._is_finite():
+        findings = next((found for reading in readings if (found := _findings(reading))), ())
+        is_lost = any(finding.verdict is Verdict.LOST for finding in findings)
+        if is_lost and self.num_updates - self._last_anchor >= self.patience:
             self._anchored(self.rbm)
             return dataclasses.replace(self._from_anchor(), is_anchored=True)
         return self._read(readings[-1], findings)
-
-    def _is_finite(self) -> bool:
-        """Whether there is anything to be found anew."""
-        return all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in self._parameters)
 
     @property
     def rbm(self) -> RBM:
@@ -226,7 +224,7 @@ class Tracker:
         return Tracked(log_z, error, self.num_groups - 1, self.num_updates)
 
     def _read(self, reading: Reading, findings: tuple[Finding, ...]) -> Tracked:
-        error = np.inf if findings else float(np.hypot(_jackknife(reading.without), _lag(reading, self.alpha)))
+        error = np.inf if findings else float(np.hypot(_jackknife(reading.without), _lag(reading)))
         log_z = float(reading.log_z[-1]) + self._log_z_base
         return Tracked(log_z, error, self.num_groups - 1, self.num_updates, findings)
 
@@ -243,7 +241,7 @@ def as_rbm(rbm: Parameters) -> RBM:
 
 @eqx.filter_jit
 def _followed(key: Key, followed: Followed, rbm: Parameters, alpha: float, num_sweeps: int) -> tuple[Followed, Reading]:
-    followed, reading, _ = follow(key, followed, rbm, jnp.asarray(alpha, jnp.float32), num_sweeps)
+    followed, reading, _ = follow(key, followed, rbm, jnp.asarray(alpha, jnp.float32), num_sweeps, looks_back=False)
     return followed, reading
 
 
@@ -254,18 +252,19 @@ def _jackknife(left_out: Any) -> float:
     return float(np.sqrt((num_groups - 1) / num_groups * np.sum((left_out - left_out.mean()) ** 2)))
 
 
-def _lag(reading: Reading, alpha: float) -> float:
-    """By how much log Z runs behind, as far as it exceeds noise: what is new each time, added up over the memory."""
-    excess = float(reading.innovation) ** 2 - (_EVIDENCE * _jackknife(reading.innovation_without)) ** 2
-    return (1 - alpha) / alpha * np.sqrt(max(excess, 0.0))
+def _lag(reading: Reading) -> float:
+    """By how much log Z runs behind, as far as what the chains lately had to say exceeds noise."""
+    excess = float(reading.innovation) ** 2 - _jackknife(reading.innovation_without) ** 2
+    return _LAG * float(np.sqrt(max(excess, 0.0)))
 
 
-def _findings(reading: Reading, alpha: float) -> tuple[Finding, ...]:
+def _findings(reading: Reading) -> tuple[Finding, ...]:
     """Why the chains may have lost track; empty where they follow."""
-    if reading.num_nonfinite > 0 or not np.all(np.isfinite(reading.log_z)):
+    is_sound = np.all(np.isfinite(reading.log_z)) and reading.largest_field < MAX_FIELD  # not where it is NaN
+    if reading.num_nonfinite > 0 or not is_sound:
         return (_diverged(),)
     rung = int(np.argmin(reading.occupancy))
-    lag = _lag(reading, alpha)
+    lag = _lag(reading)
     reasons = [
         (reading.overlap < MIN_OVERLAP, f"an update left {float(reading.overlap):.1%} of the chains effective"),
         (
@@ -281,7 +280,7 @@ def _findings(reading: Reading, alpha: float) -> tuple[Finding, ...]:
 
 
 def _diverged() -> Finding:
-    seen = "parameters, or densities under them, are NaN or infinite"
+    seen = "parameters, or densities under them, are NaN, infinite or absurdly large"
     return Finding(Verdict.NONFINITE, seen, "lower the learning rate: training has diverged")
 
 

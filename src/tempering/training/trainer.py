@@ -180,7 +180,7 @@ def _update(
     rbm, chains, followed, reading = state.parameters, state.phase, state.followed, None
     model = None
     if followed is not None:
-        followed, reading, model = follow(key_follow, followed, rbm, alpha, num_sweeps)
+        followed, reading, model = follow(key_follow, followed, rbm, alpha, num_sweeps, looks_back=phase is None)
     if phase is not None:
         model, chains = phase(key_phase, rbm, batch, chains)
     assert model is not None
@@ -200,7 +200,7 @@ def mean_log_density(rbm: Parameters, rows: Chains) -> Float[Array, ""]:
 def _make_optimizer(settings: TrainSettings) -> Any:
     # Newton–Schulz is products alone, on a GPU many times as fast as an SVD.
     options = {"method": "newton_schulz"} if settings.optimizer in ("rmsspectral", "ssd") else {}
-    chosen = make_optimizer(settings.optimizer, settings.learning_rate, **options)
+    chosen = make_optimizer(settings.optimizer, settings.rate, **options)
     if settings.weight_decay == 0:
         return chosen
     # Matrices decay, biases do not.

@@ -1,0 +1,99 @@
+"""The course of training as a picture. Needs matplotlib, which nothing else of the command line does."""
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tempering._errors import InputError
+
+HOW_TO_INSTALL = "pip install 'tempering[plots]'"
+_COLOURS = {"train": "#1f77b4", "valid": "#d95f02"}
+_MOST_POINTS = 1000  # a line of more is no better to look at, and a larger file
+
+Rows = Sequence[Mapping[str, Any]]  # as in metrics.jsonl
+
+
+def can_plot() -> bool:
+    """Whether matplotlib is there."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
+def check_can_plot() -> None:
+    """Refuse before an hour of training, not after."""
+    if not can_plot():
+        raise InputError(f"--plot needs matplotlib: {HOW_TO_INSTALL}, or leave it out.")
+
+
+def plot_training(rows: Rows, best_update: int, path: Path) -> None:
+    """`training_figure` as SVG or PNG, by the name of the file."""
+    import matplotlib as mpl
+
+    with mpl.rc_context({"svg.hashsalt": "tempering", "font.size": 10}):  # the same course gives the same file
+        metadata = {"Date": None} if path.suffix.lower() == ".svg" else {}
+        training_figure(rows, best_update).savefig(path, dpi=150, metadata=metadata)
+
+
+def training_figure(rows: Rows, best_update: int) -> Any:
+    """Log-likelihoods with their 95 % bands by update.
+
+    AIS checks are points with two standard errors. The update that was kept is a dashed line. Updates at which log Z
+    was not known are shaded.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    axes: Any = figure.subplots()
+    _shade_lost(axes, rows)
+    shown = [_draw_course(axes, rows, name, colour) for name, colour in _COLOURS.items()]
+    axes.axvline(best_update, color="0.3", linestyle="--", linewidth=1, label=f"kept: update {best_update}")
+    _set_height(axes, np.concatenate(shown))
+    axes.set(xlabel="update", ylabel="mean log-likelihood (nats)")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", alpha=0.25, linewidth=0.6)
+    axes.legend(framealpha=0.85, edgecolor="none", loc="lower right")
+    return figure
+
+
+def _draw_course(axes: Any, rows: Rows, name: str, colour: str) -> np.ndarray:
+    """A curve with its band and its checks; the values that ought to be seen."""
+    known = [row for row in rows if name in row]
+    shown = known[:: max(1, -(-len(known) // _MOST_POINTS))]
+    if not shown:
+        return np.empty(0)
+    values, updates = _column(shown, name), _column(shown, "update")
+    axes.plot(updates, values, color=colour, linewidth=1.2, label=name)
+    low, high = _column(shown, f"{name}_low"), _column(shown, f"{name}_high")
+    axes.fill_between(updates, low, high, color=colour, alpha=0.25, linewidth=0)
+    checked = [row for row in known if "ais_log_z" in row]
+    if not checked:
+        return values
+    by_ais = _column(checked, name) + _column(checked, "log_z") - _column(checked, "ais_log_z")
+    axes.errorbar(
+        _column(checked, "update"), by_ais, 2 * _column(checked, "ais_std_error"), fmt="o", color=colour,
+        markersize=4, capsize=3, markerfacecolor="white", linewidth=1, label=f"{name}, by AIS",
+    )  # fmt: skip
+    return np.concatenate([values, by_ais])
+
+
+def _shade_lost(axes: Any, rows: Rows) -> None:
+    """Stretches of updates at which log Z was not known."""
+    lost = [row["verdict"] != "good" for row in rows]
+    for start, stop in np.flatnonzero(np.diff([False, *lost, False])).reshape(-1, 2):
+        ends = rows[start]["update"] - 0.5, rows[stop - 1]["update"] + 0.5
+        axes.axvspan(*ends, color="#f9dedb", linewidth=0, label="_" if axes.patches else "log Z not known")
+
+
+def _set_height(axes: Any, values: np.ndarray) -> None:
+    """By the curves and the checks: a band may be as wide as nothing is known."""
+    values = values[np.isfinite(values)]
+    if len(values):
+        margin = 0.06 * max(float(np.ptp(values)), 0.1)
+        axes.set_ylim(values.min() - margin, values.max() + margin)
+
+
+def _column(rows: Rows, key: str) -> np.ndarray:
+    """NaN, which is not drawn, for numbers that are not known."""
+    return np.array([row[key] for row in rows], np.float64)

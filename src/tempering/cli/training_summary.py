@@ -1,0 +1,154 @@
+"""What training came to: for scripts one JSON object, for people a table."""
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from tempering.cli import common
+from tempering.training.settings import TrainSettings
+from tempering.verdicts import Verdict, gravest
+
+_NAMES = ("train", "valid")
+
+
+@dataclasses.dataclass(frozen=True)
+class Summary:
+    """An outcome, and where its files are."""
+
+    outcome: Any  # of a TrainingRun
+    settings: TrainSettings
+    num_updates: int  # done so far, earlier sessions included
+    seconds: float  # of this session
+    files: dict[str, Path]  # by what they are; empty where nothing is kept
+    estimate_command: str | None = None  # how to look at the model again
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is left to do."""
+        is_over = self.outcome.stopped_early or self.verdict is Verdict.NONFINITE
+        return is_over or self.num_updates >= self.settings.num_updates
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Whether log Z was known at the end; None where nobody followed it."""
+        if self.outcome.findings:
+            return gravest(self.outcome.findings)
+        rows = self.outcome.rows
+        return Verdict[rows[-1]["verdict"].upper()] if rows else None
+
+    @property
+    def message(self) -> str:
+        """The verdict in words."""
+        if self.verdict is None:
+            return "Not followed: nothing is known of the likelihood; tempering estimate finds it."
+        if not self.verdict.is_good:
+            return self.verdict.value
+        return "Good: the chains follow log Z." if self.num_lost else "Good: the chains followed log Z throughout."
+
+    @property
+    def kept_row(self) -> Mapping[str, Any]:
+        """What was known of the parameters that are kept, or of the nearest ones before them."""
+        earlier = [row for row in self.outcome.rows if row["update"] <= self.outcome.best_update]
+        return earlier[-1] if earlier else {}
+
+    @property
+    def last_check(self) -> Mapping[str, Any] | None:
+        """The last row at which AIS was asked too."""
+        return next((row for row in reversed(self.outcome.rows) if "ais_log_z" in row), None)
+
+    @property
+    def num_lost(self) -> int:
+        """Looks at which log Z was not known."""
+        return sum(row["verdict"] != "good" for row in self.outcome.rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values; numbers that do not exist are None, as in the rows."""
+        outcome, check = self.outcome, self.last_check
+        return {
+            **{name: _likelihood(self.kept_row, name) for name in _NAMES},
+            "best_update": outcome.best_update,
+            "num_updates": self.num_updates,
+            "is_complete": self.is_complete,
+            "stopped_early": outcome.stopped_early,
+            "verdict": None if self.verdict is None else self.verdict.label,
+            "message": self.message,
+            "findings": [{"verdict": f.verdict.label, "seen": f.seen, "cure": f.cure} for f in outcome.findings],
+            "num_looks": len(outcome.rows),
+            "num_lost": self.num_lost,
+            "last_check": None if check is None else dict(check),
+            "seconds": self.seconds,
+            "settings": dataclasses.asdict(self.settings),
+            "files": {name: str(path) for name, path in self.files.items()},
+        }
+
+    def to_json(self) -> str:
+        """One JSON object."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    def print(self) -> None:
+        """A table on standard output."""
+        table = Table(show_header=False, box=None, pad_edge=False)
+        for label, value in (*self._likelihood_rows(), *self._run_rows(), *self._verdict_rows(), *self._file_rows()):
+            table.add_row(label, value)
+        console = common.table_console()
+        console.print(table)
+        if self.estimate_command is not None:  # in one piece, so that it can be copied
+            console.print(f"Go on with: {self.estimate_command}", soft_wrap=True, markup=False)
+
+    def _likelihood_rows(self) -> Iterator[tuple[str, str]]:
+        kept = self.kept_row
+        for name in _NAMES:
+            if name in kept:
+                yield f"{name} log-likelihood", _in_words(kept, name)
+        last = self.outcome.rows[-1] if kept else {}
+        if "valid" in last and last["update"] != kept["update"]:
+            yield "valid at the end", _in_words(last, "valid")
+
+    def _run_rows(self) -> Iterator[tuple[str, str]]:
+        stopped = ", stopped early" if self.outcome.stopped_early else "" if self.is_complete else ", interrupted"
+        yield "updates", f"{self.num_updates} of {self.settings.num_updates}{stopped}"
+        by = "the best by valid" if "valid" in self.kept_row else "the last"
+        yield "best update", f"{self.outcome.best_update}, {by}"
+        if self.last_check is not None:
+            yield "log Z by AIS", _check_in_words(self.last_check)
+        yield "seconds", f"{self.seconds:.1f}"
+
+    def _verdict_rows(self) -> Iterator[tuple[str, str]]:
+        colour = "yellow" if self.verdict is None else "green" if self.verdict.is_good else "red"
+        yield "verdict", f"[{colour}]{self.message}[/{colour}]"
+        for finding in self.outcome.findings:
+            yield "", f"{finding.seen}; {finding.cure}."
+        if self.num_lost:
+            yield "", f"log Z was not known at {self.num_lost} of {len(self.outcome.rows)} looks."
+
+    def _file_rows(self) -> Iterator[tuple[str, str]]:
+        for name, path in self.files.items():
+            yield name, escape(str(path))
+        if not self.files:
+            yield "files", "none: with --out DIR the model, metrics and a plot are kept, and the run can be resumed"
+
+
+def _likelihood(row: Mapping[str, Any], name: str) -> dict[str, Any] | None:
+    return {"value": row[name], "interval": [row[f"{name}_low"], row[f"{name}_high"]]} if name in row else None
+
+
+def _in_words(row: Mapping[str, Any], name: str) -> str:
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    band = "unknown" if low is None or high is None else f"{low:.3f} to {high:.3f}"
+    return f"[bold]{_number(row[name])}[/bold], 95 % band {band}"
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.3f}"
+
+
+def _check_in_words(row: Mapping[str, Any]) -> str:
+    check, followed = (f"{_number(row[at])} ± {_number(row[error])}" for at, error in (
+        ("ais_log_z", "ais_std_error"), ("log_z", "std_error")
+    ))  # fmt: skip
+    return f"{check} at update {row['update']}; followed {followed}"
