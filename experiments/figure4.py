@@ -2,8 +2,8 @@
 
     python experiments/figure4.py [--rungs 26 100 400 1000] [--sweeps 3000] [--seeds 50]
 
-Prints a table and writes benchmarks/results/figure4.json; benchmarks/gibbs.py has what a sweep costs. The weights of the
-rungs are the paper's, all equal: under heavier ends a coarse ladder keeps a longer memory of its start.
+Prints a table and writes benchmarks/results/figure4.json; benchmarks/gibbs.py has what a sweep costs. The weights
+of the rungs are the paper's, all equal: under heavier ends a coarse ladder keeps a longer memory of its start.
 """
 
 import argparse

@@ -65,14 +65,24 @@ def called(command: str, monkeypatch) -> int:
     return stopped.value.code or 0
 
 
-LONG = ("paths.md", "paths_rbm.md")  # half a minute each, and what they show is tested elsewhere
+LONG = (
+    "paths.md",
+    "paths_rbm.md",
+    "bayes.md",
+    "any_model.md",
+)  # half a minute each; what they show is tested elsewhere
+ELSEWHERE = ("tracking_pytorch.md", "tracking_sklearn.md")  # run, and held to more, by test_tracking_examples.py
 
 
 # PyTensor warns on import where no BLAS is installed, which JAX, the only back end here, does not need.
 @pytest.mark.filterwarnings("ignore:PyTensor could not link to a BLAS")
 @pytest.mark.parametrize(
     "file",
-    [pytest.param(f, marks=[pytest.mark.slow] * (f.name in LONG)) for f in (ROOT / "README.md", *PAGES)],
+    [
+        pytest.param(f, marks=[pytest.mark.slow] * (f.name in LONG))
+        for f in (ROOT / "README.md", *PAGES)
+        if f.name not in ELSEWHERE
+    ],
     ids=lambda file: file.name,
 )
 def test_examples_run(file, tmp_path, monkeypatch):

@@ -38,7 +38,7 @@ def finished(run: TrainingRun):
     return run.outcome(), rows
 
 
-@pytest.mark.parametrize("method", ["tempered", "pcd", "cd"])
+@pytest.mark.parametrize("method", ["tempered", *(pytest.param(m, marks=pytest.mark.slow) for m in ("pcd", "cd"))])
 def test_a_run_cut_anywhere_goes_on_to_the_same_bits(tmp_path, method):
     """Kills: any part of the state that is not kept (optimizer, chains, Ẑ, groups, the tracker's count, the best)."""
     changes = {"method": method, "pretrain": "cd1:3"}

@@ -26,7 +26,7 @@ from tempering.verdicts import Finding, Verdict, gravest
 from tempering.warmup import AnnealedStart, Setup
 
 TRACKER_SWEEPS = 5  # between two updates, unless told
-MIN_OVERLAP = 0.1  # effective share of the chains under new parameters; below, old draws say nothing of them
+MIN_OVERLAP = 0.3  # effective share of the chains under new parameters; below, old draws say little of them
 MIN_OCCUPANCY = 0.05  # of a rung's prior probability
 MAX_FIELD = 1e6  # at a hidden unit: parameters that large have diverged, though they may be finite
 MAX_LAG = 1.0  # nats by which log Z runs behind, beyond noise
@@ -115,6 +115,7 @@ class Tracker:
             raise InputError("`anchor` must settle at least once: AnnealedStart(settle_steps=(100,)), for example.")
         self._key = jax.random.key(seed)
         self.num_updates, self._last_anchor = 0, 0
+        self._lost: tuple[Finding, ...] = ()
         self._parameters = parameters(rbm)
         self._log_z_base = 0.0
         self._anchored(rbm)
@@ -145,9 +146,10 @@ class Tracker:
 
     def _concluded(self, readings: Sequence[Reading]) -> Tracked:
         """What the last update has shown; where track was lost on the way, what an annealing pass then finds."""
-        findings = next((found for reading in readings if (found := _findings(reading))), ())
-        is_lost = any(finding.verdict is Verdict.LOST for finding in findings)
-        if is_lost and self.num_updates - self._last_anchor >= self.patience:
+        # What is lost stays lost: later updates would look sound, and keep the error of the one that was not.
+        findings = self._lost or next((found for reading in readings if (found := _findings(reading))), ())
+        self._lost = tuple(finding for finding in findings if finding.verdict is Verdict.LOST)
+        if self._lost and self.num_updates - self._last_anchor >= self.patience:
             self._anchored(self.rbm)
             return dataclasses.replace(self._from_anchor(), is_anchored=True)
         return self._read(readings[-1], findings)
@@ -162,12 +164,14 @@ class Tracker:
         """All that goes on from update to update beside `followed` and the parameters, to be kept with them."""
         bound = _NO_BOUND if self._followed_path.sums is None else float(self._followed_path.sums.bound)
         numbers = {"num_updates": self.num_updates, "last_anchor": self._last_anchor}
-        return numbers | {"log_z_base": self._log_z_base, "field_bound": bound}
+        lost = [[finding.seen, finding.cure] for finding in self._lost]
+        return numbers | {"log_z_base": self._log_z_base, "field_bound": bound, "lost": lost}
 
     def recall(self, followed: Followed, rbm: Parameters, memory: dict[str, Any]) -> None:
         """Go on from what was kept."""
         self.followed, self._parameters, self._log_z_base = followed, rbm, memory["log_z_base"]
         self.num_updates, self._last_anchor = int(memory["num_updates"]), int(memory["last_anchor"])
+        self._lost = tuple(Finding(Verdict.LOST, seen, cure) for seen, cure in memory["lost"])
 
     def mean_log_likelihood(self, data: Any) -> MeanLogLikelihood:
         """Mean log p(v) over rows of 0/1 data under the last parameters, with the band of log Z."""
@@ -194,7 +198,7 @@ class Tracker:
 
     def _anchored(self, rbm: RBM) -> None:
         """Find log Z and the places of all chains anew, by annealing and settling."""
-        self._last_anchor = self.num_updates
+        self._last_anchor, self._lost = self.num_updates, ()
         room = max(_LEAST_BOUND, _ROOM * float(largest_field(parameters(rbm))))
         path = RBMPath.create(rbm, self._logits, self._betas, largest_field=room)
         self._log_z_base = path.log_z_base()
