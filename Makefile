@@ -25,6 +25,7 @@ study: .venv/dev study-coverage
 	$(BIN)/pytest -m slow
 	$(BIN)/python experiments/small_rbms.py
 	$(BIN)/python experiments/figure3.py
+	$(BIN)/python experiments/ais_needs.py
 	$(BIN)/python experiments/stuck.py
 	$(BIN)/python experiments/figure4.py
 	$(BIN)/python experiments/figure7.py
@@ -34,6 +35,10 @@ study: .venv/dev study-coverage
 	$(BIN)/python experiments/exact_answers.py
 	$(BIN)/python experiments/figure2.py
 	$(BIN)/python experiments/figure6.py
+	$(BIN)/python experiments/tracking.py
+	$(BIN)/python experiments/figure5.py
+	$(BIN)/python experiments/mnist_training.py
+	$(BIN)/python benchmarks/tracking.py
 	$(BIN)/python benchmarks/mbar.py
 	$(BIN)/python benchmarks/gibbs.py
 	$(BIN)/python benchmarks/memory.py

@@ -60,6 +60,10 @@ def page() -> str:
             "warm-up; AIS anneals in as many steps.",
         ),
         exact_answers(),
+        if_run("tracking", tracking),
+        if_run("figure5", figure5),
+        if_run("mnist_training", mnist_training),
+        if_run("tracking_cost", tracking_cost),
         figure2(),
         figure6(),
         mbar(),
@@ -206,6 +210,78 @@ def figure7() -> str:
         "is 3.5 for RTS and 7 for AIS, read off its figure. Training the knots, once, is not in the time."
     )
     return section("A uniform base", text, content["about"], table(header, rows))
+
+
+def tracking() -> str:
+    content = load("tracking")
+    rows = [
+        [
+            name, f"{row['good']} of {row['updates']}", str(row["lost"]), str(row["found_anew"]),
+            f"{row['covers_if_good']:.3f}", number(row["rmse_if_good"]), number(row["mean_std_error"]),
+            f"{row['worst_if_good']:.1f}", f"{row['last_log_likelihood']:.2f}",
+        ]
+        for name, row in content["summaries"].items()
+    ]  # fmt: skip
+    header = ["", "verdict good", "lost", "found anew", "95 % if good", "RMSE", "mean claimed error",
+              "worst, in claimed errors", "log-likelihood at the end"]  # fmt: skip
+    runs = len(next(iter(content["rows"].values())))
+    text = (
+        f"RBMs of 180 × 12 units on the dna data, from scratch, {runs} runs each: log Z as followed against "
+        "enumeration after every update, at a sensible learning rate and at ten times that."
+    )
+    return section("Is the tracked log Z right?", text, content["about"], table(header, rows))
+
+
+def figure5() -> str:
+    text = (
+        "Figure 5 of the paper: an RBM of 180 × 500 units on the dna data, CD-1 first, then tempered training with the "
+        "paper's settings; AIS with 10,000 steps and 100 chains after every 500 updates. The paper's likelihoods are "
+        "read off its figure.\n\n![Likelihoods against updates](figures/figure5.svg)"
+    )
+    return trained("An RBM learns dna: figure 5", "figure5", text)
+
+
+def mnist_training() -> str:
+    seconds = next(iter(load("mnist_training")["summaries"].values()))["seconds_in_all"]
+    text = (
+        "An RBM of 784 × 500 units on binarized MNIST by PCD with Adam, 100 chains, 5 sweeps an update, the likelihood "
+        f"of test rows followed on the way, in {seconds / 60:.0f} minutes.\n\n"
+        "![Likelihoods against updates](figures/mnist_training.svg)"
+    )
+    return trained("An RBM learns MNIST on two cores", "mnist_training", text)
+
+
+def trained(title: str, name: str, text: str) -> str:
+    content = load(name)
+    rows = [
+        [
+            str(row["update"]), *(likelihood(row, part) for part in ("train", "valid")), f"{row['band']:.2f}",
+            f"{row['ais_minus_tracked']:+.2f} ± {row['combined_error']:.2f}", "yes" if row["agrees"] else "no",
+        ]
+        for row in content["summaries"].values()
+    ]  # fmt: skip
+    header = ["update", "training rows", "validation rows", "95 % band, ±", "log Z by AIS, less tracked",
+              "within 1 nat or 3 errors"]  # fmt: skip
+    return section(title, text, content["about"], table(header, rows))
+
+
+def likelihood(row: dict[str, Any], part: str) -> str:
+    paper = row[f"paper_{part}"]
+    return f"{row[part]:.2f}" + ("" if paper is None else f" (paper {paper})")
+
+
+def tracking_cost() -> str:
+    content = load("tracking_cost")
+    rows = [
+        [name, f"{row['updates_per_second']:.2f}", f"{row['to_not_tracked']:.3f}", f"{row['to_pcd']:.2f}"]
+        for name, row in content["rows"].items()
+    ]
+    text = (
+        "Updates of an RBM of 180 × 500 units, 25 sweeps of 2000 chains each, taking turns in one run. Tempered "
+        "training keeps log Ẑ at every rung for its own chains; tracking adds the likelihood of all rows and its band."
+    )
+    header = ["", "updates a second", "× not tracked", "× PCD"]
+    return section("What tracking costs", text, content["about"], table(header, rows))
 
 
 def verdicts(counts: dict[str, int]) -> str:

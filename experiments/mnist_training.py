@@ -19,6 +19,10 @@ from tempering.training.session import TrainingRun
 from tempering.training.settings import TrainSettings
 
 
+def rows_of(name: str) -> np.ndarray:
+    return tp.load_data(f"{repeats.DATA / 'mnist_binarized.npz'}:{name}", num_visible=784)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--updates", type=int, default=10_000)
@@ -28,7 +32,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="keep checkpoints there, and go on from them")
     arguments = parser.parse_args()
     repeats.use_all_cores()
-    train, test = (tp.load_data(f"{repeats.DATA / 'mnist_binarized.npz'}:{name}") for name in ("train", "test"))
+    train, test = (rows_of(name) for name in ("train_packed", "test_packed"))
     settings = TrainSettings(
         num_hidden=500, method="pcd", optimizer="adam", learning_rate=arguments.rate, num_updates=arguments.updates,
         num_chains=100, num_sweeps=5, track_every=arguments.every, check=arguments.check,

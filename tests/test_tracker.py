@@ -151,19 +151,30 @@ def test_wrong_settings_are_refused(settings, words):
         Tracker(first_rbm(), base=DATA, **settings)
 
 
-def exact_moments(rbm: tp.RBM):
+def exact_law(rbm: tp.RBM) -> tuple[np.ndarray, np.ndarray]:
     patterns = np.array(list(itertools.product([0.0, 1.0], repeat=rbm.num_visible)))
-    log_f = rbm.log_density(patterns)
-    weight = np.exp(log_f - log_f.max())
+    weight = np.exp(rbm.log_density(patterns) - rbm.exact_log_z())
+    return patterns, weight / weight.sum()
+
+
+def exact_moments(rbm: tp.RBM):
+    patterns, weight = exact_law(rbm)
     field = patterns @ rbm.weights + rbm.hbias
     return weighted_moments(*(jnp.asarray(a, jnp.float32) for a in (patterns, field, weight)))
 
 
 def test_the_tempered_gradient_agrees_with_enumeration():
-    """Moments of all chains, each counting by q(K−1 | x), over replicates."""
+    """Moments of all chains, each counting by q(K−1 | x), over replicates; and they scatter less than those of PCD.
+
+    PCD has as many chains and sweeps, and begins with exact draws. Its variance is four times as large; a right
+    program would fail here, at three standard errors of both variances, far less often than once in 10⁶ runs.
+    Kills: only the last sweep, weights of another rung.
+    """
     rng = np.random.default_rng(2)
     rbm = tp.RBM(rng.normal(0, 1.2, (8, 5)), rng.normal(0, 1, 8), rng.normal(0, 1, 5))
     exact = exact_moments(rbm)
+    patterns, probabilities = exact_law(rbm)
+    draws = jnp.asarray(patterns[rng.choice(len(patterns), (300, 40), p=probabilities)], jnp.float32)
     tracker = Tracker(rbm, base="bias", num_chains=40, num_groups=4, num_rungs=12, prior="exp:2", seed=1, anchor=ANCHOR)
 
     def tempered(key):
@@ -172,3 +183,9 @@ def test_the_tempered_gradient_agrees_with_enumeration():
     found = np.asarray(jax.jit(jax.vmap(tempered))(jax.random.split(jax.random.key(0), 300)))
     off = found.mean(axis=0) - np.asarray(exact.vh)
     assert np.all(np.abs(off) < 5.5 * found.std(axis=0, ddof=1) / np.sqrt(300) + 1e-4)
+
+    def persistent(key, v):
+        return Persistent(40, 25)(key, parameters(rbm), v, v)[0].vh
+
+    plain = np.asarray(jax.jit(jax.vmap(persistent))(jax.random.split(jax.random.key(1), 300), draws))
+    assert found.var(axis=0).sum() < 0.5 * plain.var(axis=0).sum()
