@@ -87,7 +87,7 @@ def unreached():
 
 def lost():
     few, one, none = jnp.float32(0.04), jnp.float32(1.0), jnp.zeros(20)
-    return _findings(Reading(jnp.zeros(9), none, one, none, jnp.ones(9), few, jnp.int32(0)), alpha=0.2)
+    return _findings(Reading(jnp.zeros(9), none, one, none, jnp.ones(9), few, jnp.float32(3.0), jnp.int32(0)))
 
 
 PROVOKED = {
