@@ -101,7 +101,7 @@ PROVOKED = {
     Verdict.DISAGREES: (lambda: of_run(healthy(), Annealed(5.0, 0.1, 0.5)), "by annealing", "trust neither"),
     Verdict.NO_OVERLAP: (no_overlap, "none of", "rungs"),
     Verdict.UNCONVERGED: (None, "", ""),  # with a monkeypatch, below
-    Verdict.LOST: (lost, "of the chains effective; log Z runs 4.0 nats behind", "learning rate"),
+    Verdict.LOST: (lost, "of the chains effective; log Z runs 1.5 nats behind", "learning rate"),
     Verdict.FROZEN: (frozen, "0.008 of the moves at rung 2", "tp.HMC"),
     Verdict.STUCK: (lambda: of_run(changed(travel=few_crossings())), "0.075 round trips per chain", "base closer"),
     Verdict.KNOT: (knotted, "a knot at β = 0.6", "averaged moments"),
