@@ -134,7 +134,8 @@ def settling(stats: BlockedStats) -> Settling:
     """The cut that leaves the least estimated mean squared error: variance of what is left, and its bias squared.
 
     The bias is the difference to the second half of the run, as far as it exceeds twice its own error: without that
-    margin the noise of the difference picks the cut, and the error grows. Chains forget within about a round trip, so that no more than that is ever cut, and at most half of the run.
+    margin the noise of the difference picks the cut, and the error grows. Chains forget within about a
+    round trip, so that no more than that is ever cut, and at most half of the run.
     """
     middle = stats.num_blocks // 2
     if stats.num_chains < MIN_UNITS or middle == 0:
