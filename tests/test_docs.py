@@ -65,12 +65,8 @@ def called(command: str, monkeypatch) -> int:
     return stopped.value.code or 0
 
 
-LONG = (
-    "paths.md",
-    "paths_rbm.md",
-    "bayes.md",
-    "any_model.md",
-)  # half a minute each; what they show is tested elsewhere
+# Ten seconds and more each, and what they show is tested elsewhere.
+LONG = ("paths.md", "paths_rbm.md", "bayes.md", "any_model.md", "stopping.md", "moves.md", "discrete.md")
 ELSEWHERE = ("tracking_pytorch.md", "tracking_sklearn.md")  # run, and held to more, by test_tracking_examples.py
 
 

@@ -367,7 +367,7 @@ def test_new_couplings_do_not_recompile():
     assert traces == 1
 
 
-@pytest.mark.parametrize("coupling", [0.30, 0.44, 0.60])
+@pytest.mark.parametrize("coupling", [0.44, *(pytest.param(c, marks=pytest.mark.slow) for c in (0.30, 0.60))])
 def test_estimates_on_the_torus(coupling):
     """16 × 16 against Kaufman with default settings, in a disordered, a critical and an ordered state."""
     result = tp.estimate(Ising.square(16, 16, coupling))
