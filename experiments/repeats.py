@@ -164,8 +164,18 @@ def write(name: str, summaries: dict[str, dict[str, Any]], rows: dict[str, list[
     """Keep the table with where it came from."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     file = RESULTS / f"{name}.json"
-    file.write_text(json.dumps({"about": about(), "summaries": summaries, "rows": rows}, indent=1) + "\n")
+    file.write_text(_lines({"about": about(), "summaries": summaries, "rows": rows}))
     return file
+
+
+def _lines(content: dict[str, Any]) -> str:
+    """JSON with each row of a table on one line."""
+    head = json.dumps({name: content[name] for name in ("about", "summaries")}, indent=1)[:-2]
+    tables = [
+        f"  {json.dumps(name)}: [\n" + ",\n".join(f"   {json.dumps(row)}" for row in rows) + "\n  ]"
+        for name, rows in content["rows"].items()
+    ]
+    return head + ',\n "rows": {\n' + ",\n".join(tables) + "\n }\n}\n"
 
 
 def dump(file: Path, rows: dict[str, Any]) -> None:

@@ -1,7 +1,8 @@
 """Set-up for all tests: shapes are checked while they run, and two CPU devices exist."""
 
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 # Most of a test is compiling, and with less optimisation that takes a sixth less. For child processes too.
@@ -20,7 +21,7 @@ from jaxtyping import install_import_hook
 jax.config.update("jax_num_cpu_devices", 2)
 
 with install_import_hook("tempering", "beartype.beartype"):
-    import tempering  # noqa: F401
+    import tempering
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -38,3 +39,18 @@ def shared_data() -> Path:
     if not DATA.is_dir():
         pytest.skip("the real data sets are not beside this clone, in ../shared/data")
     return DATA
+
+
+@pytest.fixture
+def tempering(monkeypatch, capsys) -> Callable[..., tuple[int, str, str]]:
+    """Runs the command line in this process: status, stdout, stderr."""
+
+    from tempering import cli  # which not every test needs
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["tempering", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code or 0, *capsys.readouterr()
+
+    return run

@@ -17,7 +17,6 @@ import pytest
 import scipy.io
 
 import tempering as tp
-from tempering import cli
 from tempering.cli.common import read_seconds
 
 KEYS = {
@@ -28,19 +27,6 @@ KEYS = {
 QUICK = ("--warmup", "iterations", "--chains", "40", "--sweeps", "64", "--rungs", "5")  # in this process
 SMALL = ("estimate", "--chains", "20", "--rungs", "20", "--json")  # of the example, in processes of their own
 ESCAPE = "\x1b"
-
-
-@pytest.fixture
-def tempering(monkeypatch, capsys):
-    """Runs the command line in this process: status, stdout, stderr."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["tempering", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return ended.value.code or 0, *capsys.readouterr()
-
-    return run
 
 
 @pytest.fixture

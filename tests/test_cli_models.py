@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import tempering as tp
-from tempering import cli
 from tempering.frontends.load import load
 from tempering.models.mixtures import GaussianMixture
 
@@ -86,18 +85,11 @@ def files(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def tempering(monkeypatch, capsys, files):
-    """Runs the command line in this process, in the folder of the files: status, stdout, stderr."""
+def tempering(tempering, monkeypatch, files):
+    """The command line in the folder of the files."""
     monkeypatch.chdir(files)
     monkeypatch.setattr("tempering.cli.common.use_cores", lambda devices: None)
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["tempering", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return ended.value.code or 0, *capsys.readouterr()
-
-    return run
+    return tempering
 
 
 def only_json(text: str) -> dict:

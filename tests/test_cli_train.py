@@ -34,19 +34,6 @@ TINY = ("--hidden", 4, "--updates", 30, "--chains", 40, "--sweeps", 2, "--rungs"
 LOST = Finding(Verdict.LOST, "an update left 3.0% of the chains effective", "lower the learning rate")
 
 
-@pytest.fixture
-def tempering(monkeypatch, capsys):
-    """Runs the command line in this process: status, stdout, stderr."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["tempering", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return ended.value.code or 0, *capsys.readouterr()
-
-    return run
-
-
 @pytest.fixture(scope="module")
 def files(tmp_path_factory) -> Path:
     """Rows of 16 bits that come in two kinds, and what does not fit."""

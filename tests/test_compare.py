@@ -2,14 +2,13 @@
 
 import dataclasses
 import json
-import sys
 
 import numpy as np
 import pytest
 
 import exact
 import tempering as tp
-from tempering import cli, runs
+from tempering import runs
 from tempering.comparison import Comparison, Entry, SideBySide
 from tempering.methods import METHODS, RunKind
 from tempering.verdicts import Finding, Verdict
@@ -174,17 +173,10 @@ def test_coverage_and_bounds_are_those_of_the_entries():
 
 
 @pytest.fixture
-def tempering(monkeypatch, capsys):
-    """Runs the command line in this process: status, stdout, stderr."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["tempering", *map(str, arguments)])
-        monkeypatch.setattr("tempering.cli.common.use_cores", lambda devices: None)
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return ended.value.code or 0, *capsys.readouterr()
-
-    return run
+def tempering(tempering, monkeypatch):
+    """The command line, with the devices that there are."""
+    monkeypatch.setattr("tempering.cli.common.use_cores", lambda devices: None)
+    return tempering
 
 
 @pytest.fixture(scope="module")

@@ -36,7 +36,6 @@ class Followed(eqx.Module):
     without: Float[Array, "group rung"]
     innovation: Scalar  # of the target
     innovation_without: Float[Array, " group"]
-    num_updates: Scalar
 
     @property
     def num_groups(self) -> int:
@@ -81,9 +80,7 @@ def follow(
     log_z, without = before + alpha * news, left + alpha * news_without
     innovation = (1 - alpha) * chains.innovation + alpha * news[-1]
     innovation_without = (1 - alpha) * chains.innovation_without + alpha * news_without[:, -1]
-    followed = Followed(
-        new.with_guess(log_z), positions, without, innovation, innovation_without, chains.num_updates + 1
-    )
+    followed = Followed(new.with_guess(log_z), positions, without, innovation, innovation_without)
     occupancy = jnp.sum(sums, axis=0) / jnp.sum(sums) / jnp.exp(new.log_prior)
     largest = largest_field(rbm)
     reading = Reading(log_z, without[:, -1], innovation, innovation_without, occupancy, shares, largest, num_bad)

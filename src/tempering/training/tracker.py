@@ -22,6 +22,7 @@ from tempering.results import MeanLogLikelihood
 from tempering.settings import Settings
 from tempering.stats import BlockedStats
 from tempering.training.tempered import Followed, Reading, follow
+from tempering.uncertainty import spread_by_jackknife
 from tempering.verdicts import Finding, Verdict, gravest
 from tempering.warmup import AnnealedStart, Setup
 
@@ -213,9 +214,8 @@ class Tracker:
         grouped = jax.tree.map(self._grouped, stage.states)
         none = jnp.zeros(self.num_groups)
         self.followed = Followed(
-            stage.ladder, Position(grouped.x, grouped.rung), jnp.asarray(without, jnp.float32), jnp.zeros(()), none,
-            jnp.zeros(()),
-        )  # fmt: skip
+            stage.ladder, Position(grouped.x, grouped.rung), jnp.asarray(without, jnp.float32), jnp.zeros(()), none
+        )
 
     def _grouped(self, leaf: Any) -> Any:
         """Chains dealt out to groups one by one: they were started in the order of their rungs."""
@@ -251,9 +251,8 @@ def _followed(key: Key, followed: Followed, rbm: Parameters, alpha: float, num_s
 
 def _jackknife(left_out: Any) -> float:
     """The standard error of an estimate from its values with one group of chains left out at a time."""
-    left_out = np.asarray(left_out, np.float64)
-    num_groups = len(left_out)
-    return float(np.sqrt((num_groups - 1) / num_groups * np.sum((left_out - left_out.mean()) ** 2)))
+    column = np.asarray(left_out, np.float64)[:, None]
+    return float(spread_by_jackknife(column.mean(axis=0), column).std_error[0])
 
 
 def _lag(reading: Reading) -> float:
