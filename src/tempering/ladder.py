@@ -281,7 +281,7 @@ def ends_log_prior(num_rungs: int, share: float = 0.1) -> HostPerRung:
     """
     if not 0 < share < 0.5:
         raise InputError(f"ends_log_prior(share=...) must lie between 0 and 0.5, got {share}.")
-    num_outer = max(1, num_rungs // 20)
+    num_outer = -(-num_rungs // 20)  # rounded up: a rung far heavier than its neighbour is slow to leave
     num_inner = num_rungs - 2 * num_outer
     if num_inner <= 0 or share * num_rungs <= num_outer:  # a short ladder's ends have as much already
         return uniform_log_prior(num_rungs)
