@@ -83,8 +83,8 @@ def figure4() -> str:
     return accuracy(
         "The number of rungs",
         "figure4",
-        "Figure 4 of the paper: the same RBM, 3000 sweeps, equal weights of the rungs as there. More "
-        "rungs never hurt; what they cost is [below](#what-a-sweep-costs).",
+        "Figure 4 of the paper: the same RBM, 3000 sweeps, 26 to 1000 rungs. More rungs never hurt; what they cost is "
+        "[below](#what-a-sweep-costs).",
     )
 
 

@@ -83,7 +83,9 @@ def test_one_draw_has_no_error_and_says_so(method):
     assert parsed["interval"] == [None, None]
     assert parsed["verdict"] != "good"
     assert parsed["method"] == method
-    assert result.summary()
+    assert str(result) == result.summary()
+    assert repr(result).startswith("Result(log_z=")
+    assert len(repr(result)) < 100  # a cell of a notebook, not pages
 
 
 @pytest.mark.parametrize("num_chains", [2, 5])

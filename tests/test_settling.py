@@ -159,6 +159,34 @@ def test_a_settled_run_keeps_the_value_of_rts_and_its_error_but_for_the_bias():
     assert answer.num_cut == 0
 
 
+@pytest.mark.parametrize("end", ["target", "base"])
+def test_a_chain_that_alone_decides_is_named(end):
+    """One of 50 chains finds thirty times as much at an end as the others, which all find the same.
+
+    It has all of the variance but 1/50, and skewness² is 48²/49. Kills: one sign of skewness only, skewness that is not
+    squared or not divided, one of few chains that is named, though one of few often decides.
+    """
+
+    def run_of(num_chains):
+        log_ratio = np.zeros((num_chains, BLOCKS))
+        log_ratio[7] = np.log(30.0)
+        stats = blocked(log_ratio)
+        log_sums = stats.log_sums if end == "target" else stats.log_sums[:, :, ::-1]
+        return recorded(dataclasses.replace(stats, log_sums=log_sums))
+
+    (found,) = settled_rts(run_of(50)).findings
+    assert found.verdict is Verdict.UNSURE
+    assert found.seen == "one chain of 50 makes at least 94% of the error"
+    assert settled_rts(run_of(19)).findings == ()
+
+
+@pytest.mark.parametrize(("skewness", "names"), [(4.9, False), (5.1, True), (-5.1, True)])
+def test_a_quarter_of_the_variance_is_too_much_for_one_chain(skewness, names, monkeypatch):
+    answer = dataclasses.replace(rts(blocked(noise(8, num_chains=100))), skewness=np.array([0.0, 0.0, skewness]))
+    monkeypatch.setattr("tempering.estimators.settled.rts", lambda *_, **__: answer)
+    assert bool(settled_rts(recorded(blocked(noise(8, num_chains=100)))).findings) is names
+
+
 def test_the_error_by_groups_is_the_scatter_of_their_answers():
     stats = blocked(noise(6, num_chains=40))
     error, num_groups = error_by_groups(stats)

@@ -47,7 +47,7 @@ class Result:
     ```python
     result.log_z, result.std_error, result.interval, result.verdict
     result.rungs.values                      # log Z at every rung
-    print(result.summary())
+    print(result)                            # the answer in a sentence
     ```
     """
 
@@ -183,6 +183,15 @@ class Result:
         low, high = self.interval
         answer = f"log Z = {self.log_z:.3f} ± {self.std_error:.3f}, 95 % interval [{low:.3f}, {high:.3f}]"
         return f"{answer}. {self.verdict.value}"
+
+    def __str__(self) -> str:
+        """The same; all that a result holds would fill pages."""
+        return self.summary()
+
+    def __repr__(self) -> str:
+        """In a line, for notebooks."""
+        run = f"{self.num_chains} chains × {self.num_sweeps} sweeps"
+        return f"Result(log_z={self.log_z:.6g}, std_error={self.std_error:.2g}, verdict={self.verdict.label!r}, {run})"
 
 
 def jsonable(value: Any) -> Any:
