@@ -86,8 +86,8 @@ def unreached():
 
 
 def lost():
-    few, one, none = jnp.float32(0.04), jnp.float32(1.0), jnp.zeros(20)
-    return _findings(Reading(jnp.zeros(9), none, one, none, jnp.ones(9), few, jnp.float32(3.0), jnp.int32(0)))
+    few, news, none = jnp.float32(0.04), jnp.float32(1.5), jnp.zeros(20)
+    return _findings(Reading(jnp.zeros(9), none, news, none, jnp.ones(9), few, jnp.float32(3.0), jnp.int32(0)))
 
 
 PROVOKED = {

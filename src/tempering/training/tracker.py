@@ -8,23 +8,22 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
 from scipy.special import stdtrit
 
 from tempering._errors import InputError
 from tempering._types import Key
-from tempering.kernels import BlockGibbs, Position
+from tempering.kernels import Position
 from tempering.ladder import Ladder
 from tempering.models import RBM, RBMPath
 from tempering.models.rbm import Base
 from tempering.models.rbm_batch import Parameters, largest_field
 from tempering.results import MeanLogLikelihood
 from tempering.settings import Settings
-from tempering.stats import BlockedStats
+from tempering.training.anchor import find_anew
 from tempering.training.tempered import Followed, Reading, follow
 from tempering.uncertainty import spread_by_jackknife
 from tempering.verdicts import Finding, Verdict, gravest
-from tempering.warmup import AnnealedStart, Setup
+from tempering.warmup import AnnealedStart
 
 TRACKER_SWEEPS = 5  # between two updates, unless told
 MIN_OVERLAP = 0.3  # effective share of the chains under new parameters; below, old draws say little of them
@@ -35,7 +34,7 @@ _ROOM = 2.0  # fields may grow by this factor before the sums over units are fit
 _LEAST_BOUND = 200.0  # of fields, below which they never are: larger than those of most RBMs ever get
 _NO_BOUND = 1e9  # where no sums are fast and right, and every rung is summed by itself
 _NEAR = 0.8  # of the bound: where the fit is made anew, before any field can leave it
-_LAG = 1.5  # nats behind for each nat of news: chains that have not come along do not see all of it (by trial)
+_ANCHOR_COST = 2  # sweeps that finding log Z anew may cost for each that follows it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +79,8 @@ class Tracker:
     Each update costs `num_sweeps` sweeps of `num_chains` chains. Log Z is predicted from where the chains are, and the
     sweeps then correct it by eq. 24 of the paper, with its `alpha`. The band comes from leaving out one of `num_groups`
     groups of chains at a time, and is widened where log Z visibly runs behind. Where the chains cannot follow, the
-    answer says so with the verdict `LOST`, and log Z is found anew by annealing, at most once in `patience` updates.
+    answer says so with the verdict `LOST`, and log Z is found anew by annealing and tempering until the run's own
+    verdict is good: at most once in `patience` updates, and less often where that took long.
     """
 
     def __init__(
@@ -112,10 +112,9 @@ class Tracker:
         self.num_chains, self.num_sweeps, self.num_groups = num_chains, num_sweeps, num_groups
         self.alpha, self.patience = alpha, patience
         self._anchor = AnnealedStart() if anchor is None else anchor
-        if not self._anchor.settle_steps:
-            raise InputError("`anchor` must settle at least once: AnnealedStart(settle_steps=(100,)), for example.")
         self._key = jax.random.key(seed)
-        self.num_updates, self._last_anchor = 0, 0
+        self.num_updates, self._last_anchor, self._anchor_sweeps = 0, 0, 0
+        self._anchor_error = 0.0  # at the last anchor, beyond what groups of chains show
         self._lost: tuple[Finding, ...] = ()
         self._parameters = parameters(rbm)
         self._log_z_base = 0.0
@@ -150,7 +149,8 @@ class Tracker:
         # What is lost stays lost: later updates would look sound, and keep the error of the one that was not.
         findings = self._lost or next((found for reading in readings if (found := _findings(reading))), ())
         self._lost = tuple(finding for finding in findings if finding.verdict is Verdict.LOST)
-        if self._lost and self.num_updates - self._last_anchor >= self.patience:
+        wait = max(self.patience, self._anchor_sweeps / (_ANCHOR_COST * self.num_sweeps))
+        if self._lost and self.num_updates - self._last_anchor >= wait:
             self._anchored(self.rbm)
             return dataclasses.replace(self._from_anchor(), is_anchored=True)
         return self._read(readings[-1], findings)
@@ -165,6 +165,7 @@ class Tracker:
         """All that goes on from update to update beside `followed` and the parameters, to be kept with them."""
         bound = _NO_BOUND if self._followed_path.sums is None else float(self._followed_path.sums.bound)
         numbers = {"num_updates": self.num_updates, "last_anchor": self._last_anchor}
+        numbers |= {"anchor_sweeps": self._anchor_sweeps, "anchor_error": self._anchor_error}
         lost = [[finding.seen, finding.cure] for finding in self._lost]
         return numbers | {"log_z_base": self._log_z_base, "field_bound": bound, "lost": lost}
 
@@ -172,6 +173,7 @@ class Tracker:
         """Go on from what was kept."""
         self.followed, self._parameters, self._log_z_base = followed, rbm, memory["log_z_base"]
         self.num_updates, self._last_anchor = int(memory["num_updates"]), int(memory["last_anchor"])
+        self._anchor_sweeps, self._anchor_error = int(memory["anchor_sweeps"]), memory["anchor_error"]
         self._lost = tuple(Finding(Verdict.LOST, seen, cure) for seen, cure in memory["lost"])
 
     def mean_log_likelihood(self, data: Any) -> MeanLogLikelihood:
@@ -198,24 +200,23 @@ class Tracker:
         self.followed = eqx.tree_at(lambda f: f.ladder.path, self.followed, path)
 
     def _anchored(self, rbm: RBM) -> None:
-        """Find log Z and the places of all chains anew, by annealing and settling."""
-        self._last_anchor, self._lost = self.num_updates, ()
+        """Find log Z and the places of all chains anew."""
         room = max(_LEAST_BOUND, _ROOM * float(largest_field(parameters(rbm))))
         path = RBMPath.create(rbm, self._logits, self._betas, largest_field=room)
         self._log_z_base = path.log_z_base()
         key = jax.random.fold_in(jax.random.fold_in(self._key, self.num_updates), 1)
-        setup = Setup(key, Ladder.create(path, self._log_prior), BlockGibbs(), self.num_chains, num_steps=1)
-        stage = before = self._anchor.first(setup)
-        while not stage.is_last:
-            for reached in stage.walk(key, chunk_steps=stage.num_steps):
-                before = reached
-            stage = self._anchor.after(setup, before)
-        without = _left_out(before.recording.stats, self.num_groups)
-        grouped = jax.tree.map(self._grouped, stage.states)
+        found = find_anew(key, Ladder.create(path, self._log_prior), self.num_chains, self._anchor)
+        self._last_anchor, self._anchor_sweeps, self._lost = self.num_updates, found.num_sweeps, found.findings
+        without = found.without(self.num_groups)
+        excess = found.log_z.std_error**2 - _jackknife(without[:, -1]) ** 2
+        self._anchor_error = float(np.sqrt(max(excess, 0.0)))
+        grouped = jax.tree.map(self._grouped, found.states)
         none = jnp.zeros(self.num_groups)
         self.followed = Followed(
-            stage.ladder, Position(grouped.x, grouped.rung), jnp.asarray(without, jnp.float32), jnp.zeros(()), none
-        )
+            found.ladder.with_guess(jnp.asarray(found.log_z.values, jnp.float32)),
+            Position(grouped.x, grouped.rung),
+            jnp.asarray(without, jnp.float32), jnp.zeros(()), none,
+        )  # fmt: skip
 
     def _grouped(self, leaf: Any) -> Any:
         """Chains dealt out to groups one by one: they were started in the order of their rungs."""
@@ -223,14 +224,22 @@ class Tracker:
         return jnp.asarray(leaf.reshape(-1, self.num_groups, *leaf.shape[1:]).swapaxes(0, 1))
 
     def _from_anchor(self) -> Tracked:
-        log_z = float(self.followed.ladder.log_z_guess[-1]) + self._log_z_base
-        error = _jackknife(np.asarray(self.followed.without[:, -1], np.float64))
-        return Tracked(log_z, error, self.num_groups - 1, self.num_updates)
+        log_z, without = self.followed.ladder.log_z_guess[-1], self.followed.without[:, -1]
+        return self._known(float(log_z), _jackknife(without), self._lost)
 
     def _read(self, reading: Reading, findings: tuple[Finding, ...]) -> Tracked:
-        error = np.inf if findings else float(np.hypot(_jackknife(reading.without), _lag(reading)))
-        log_z = float(reading.log_z[-1]) + self._log_z_base
-        return Tracked(log_z, error, self.num_groups - 1, self.num_updates, findings)
+        # Where every update brings the same news, log Z is behind by what eq. 24 has not taken in, 1 − α of them.
+        lag, news = _lag(reading), float(reading.innovation)
+        catch_up = (1 - self.alpha) * (lag / news) ** 2 if lag > 0 else 0.0  # as much of it as is not noise
+        left_out = reading.without + catch_up * reading.innovation_without
+        error = float(np.hypot(_jackknife(left_out), lag))
+        return self._known(float(reading.log_z[-1]) + catch_up * news, error, findings)
+
+    def _known(self, log_z: float, error: float, findings: tuple[Finding, ...]) -> Tracked:
+        # Each update replaces a part α of what the last anchor said by what the chains say.
+        anchored = self._anchor_error * (1 - self.alpha) ** (self.num_updates - self._last_anchor)
+        error = np.inf if findings else float(np.hypot(error, anchored))
+        return Tracked(log_z + self._log_z_base, error, self.num_groups - 1, self.num_updates, findings)
 
 
 def parameters(rbm: RBM) -> Parameters:
@@ -256,9 +265,9 @@ def _jackknife(left_out: Any) -> float:
 
 
 def _lag(reading: Reading) -> float:
-    """By how much log Z runs behind, as far as what the chains lately had to say exceeds noise."""
+    """By how much log Z runs behind: what the chains lately had to say, as far as it exceeds noise."""
     excess = float(reading.innovation) ** 2 - _jackknife(reading.innovation_without) ** 2
-    return _LAG * float(np.sqrt(max(excess, 0.0)))
+    return float(np.sqrt(max(excess, 0.0)))
 
 
 def _findings(reading: Reading) -> tuple[Finding, ...]:
@@ -285,15 +294,6 @@ def _findings(reading: Reading) -> tuple[Finding, ...]:
 def _diverged() -> Finding:
     seen = "parameters, or densities under them, are NaN, infinite or absurdly large"
     return Finding(Verdict.NONFINITE, seen, "lower the learning rate: training has diverged")
-
-
-def _left_out(stats: BlockedStats, num_groups: int) -> Float[np.ndarray, "group rung"]:
-    """log Z_k by RTS from all chains but those of one group; chain c belongs to group c mod G."""
-    log_sums = np.logaddexp.reduce(stats.log_sums, axis=1)
-    groups = np.arange(len(log_sums)) % num_groups
-    sums = np.stack([np.logaddexp.reduce(log_sums[groups != group], axis=0) for group in range(num_groups)])
-    log_z = stats.log_z_guess - stats.log_prior + sums
-    return log_z - log_z[:, :1]
 
 
 def _as_numpy(array: Any) -> np.ndarray:
