@@ -264,11 +264,14 @@ def trained(title: str, name: str, text: str) -> str:
     content = load(name)
     rows = [
         [
-            str(row["update"]), *(likelihood(row, part) for part in ("train", "valid")), number(row["band"]) if row["verdict"] == "good" else row["verdict"],
-            f"{number(row['ais_minus_tracked'])} ± {number(row['combined_error'])}", "yes" if row["agrees"] else "no",
+            str(row["update"]),
+            *(likelihood(row, part) for part in ("train", "valid")),
+            number(row["band"]) if row["verdict"] == "good" else row["verdict"],
+            f"{number(row['ais_minus_tracked'])} ± {number(row['combined_error'])}",
+            "yes" if row["agrees"] else "no",
         ]
         for row in content["summaries"].values()
-    ]  # fmt: skip
+    ]
     header = ["update", "training rows", "validation rows", "95 % band, ±", "log Z by AIS, less tracked",
               "within 1 nat or 3 errors"]  # fmt: skip
     return section(title, text, content["about"], table(header, rows))

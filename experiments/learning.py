@@ -11,6 +11,8 @@ import repeats
 from tempering.training.session import Outcome, TrainingRun
 from tempering.training.settings import TrainSettings
 
+_MOST_POINTS = 400  # of a curve in a plot
+
 
 def learned(
     train: np.ndarray, valid: np.ndarray, settings: TrainSettings, directory: Path | None, print_every: int
@@ -44,7 +46,8 @@ def plot(rows: list[dict[str, Any]], name: str, title: str, low: float) -> None:
     """The likelihoods with their bands, and what AIS says of them."""
     plt = repeats.pyplot()
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
-    rows = [row for row in rows if row.get("std_error") is not None]
+    step = max(1, len(rows) // _MOST_POINTS)
+    rows = [row for i, row in enumerate(rows) if row["std_error"] is not None and (i % step == 0 or "ais_log_z" in row)]
     updates = [row["update"] for row in rows]
     for part, color in (("train", "C0"), ("valid", "C1")):
         axes.plot(updates, [row[part] for row in rows], color=color, label=f"{part}, tracked", linewidth=1)

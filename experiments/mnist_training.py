@@ -1,6 +1,6 @@
 """MNIST on two cores: an RBM of 784 × 500 units by tempered training, its test likelihood tracked, AIS beside it.
 
-    python experiments/mnist_training.py [--updates 12000] [--pretrain cd1:10000] [--out DIR]
+    python experiments/mnist_training.py [--updates 12000] [--pretrain cd1:20000] [--out DIR]
 
 Prints a table and writes benchmarks/results/mnist_training.json and docs/figures/mnist_training.svg.
 """
@@ -23,8 +23,9 @@ def rows_of(name: str) -> np.ndarray:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--updates", type=int, default=12_000)
-    parser.add_argument("--pretrain", default="cd1:10000")
-    parser.add_argument("--rate", type=float, default=5e-4)
+    parser.add_argument("--pretrain", default="cd1:20000")
+    parser.add_argument("--rate", type=float, default=1e-4)
+    parser.add_argument("--alpha", type=float, default=0.02, help="chains need a hundred updates for a round trip")
     parser.add_argument("--every", type=int, default=50, help="updates between two looks at the likelihood of all rows")
     parser.add_argument("--check", default="ais:3000")
     parser.add_argument("--out", type=Path, help="keep checkpoints there, and go on from them")
@@ -32,7 +33,7 @@ def main() -> None:
     train, test = (rows_of(name) for name in ("train_packed", "test_packed"))
     settings = TrainSettings(
         num_hidden=500, method="tempered", optimizer="adam", learning_rate=arguments.rate,
-        num_updates=arguments.updates, num_chains=200, num_sweeps=5, track_every=arguments.every,
+        num_updates=arguments.updates, num_chains=200, num_sweeps=5, track_every=arguments.every, alpha=arguments.alpha,
         pretrain=arguments.pretrain, check=arguments.check,
     )  # fmt: skip
     outcome, seconds = learning.learned(train, test, settings, arguments.out, print_every=500)
