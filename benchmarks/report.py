@@ -252,8 +252,8 @@ def figure5() -> str:
 def mnist_training() -> str:
     seconds = next(iter(load("mnist_training")["summaries"].values()))["seconds_in_all"]
     text = (
-        "An RBM of 784 × 500 units on binarized MNIST: CD-1 first, then tempered training with Adam, 200 chains, 5 "
-        "sweeps an update, the likelihood of test rows (here: validation rows) followed on the way; in "
+        "An RBM of 784 × 500 units on binarized MNIST: CD-1 first, then PCD with Adam, 100 chains, 5 sweeps an update, "
+        "the likelihood of the test rows (here: validation rows) followed by 200 tempered chains on the way; in "
         f"{seconds / 60:.0f} minutes, checks by AIS included.\n\n"
         "![Likelihoods against updates](figures/mnist_training.svg)"
     )

@@ -93,6 +93,24 @@ def test_looks_at_the_likelihood_may_be_rare_and_change_nothing_else(tmp_path):
     assert rarely.rows[-1]["log_z"] == pytest.approx(often.rows[-1]["log_z"], abs=1e-5)
 
 
+def test_the_trackers_chains_go_with_every_update_however_rarely_one_looks():
+    """Or with every second, if asked. Kills: chains that only move when the likelihood is looked at."""
+    counts = {}
+    for every in (1, 2, 3):
+        with run_of(method="pcd", track_every=6, follow_every=every) as run:
+            for _ in run:
+                pass
+            counts[every] = run.trainer.tracker.num_updates
+    assert counts == {1: 12, 2: 6, 3: 4}
+
+
+def test_pretraining_may_have_a_rate_of_its_own():
+    plain, own = (TrainSettings(learning_rate=0.5, pretrain=words).before() for words in ("cd2:30", "cd2:30:1e-3"))
+    assert (plain.num_sweeps, plain.num_updates, plain.rate) == (2, 30, 0.5)
+    assert (own.num_sweeps, own.num_updates, own.rate) == (2, 30, 1e-3)
+    assert TrainSettings(optimizer="adam", pretrain="cd1:9").before().rate == TrainSettings(optimizer="adam").rate
+
+
 def test_training_stops_when_validation_has_fallen_by_more_than_its_band():
     """Few rows, a large step: it learns them by heart. Kills: a stop at the first decline, the best not kept."""
     data = some_data(12, 16)
@@ -151,7 +169,8 @@ def test_new_weights_never_recompile():
 
 @pytest.mark.parametrize(
     ("changes", "words"),
-    [({"pretrain": "cd:3"}, "cd1:2000"), ({"check": "ais"}, "ais:500"), ({"track_every": 0}, "track_every"),
+    [({"pretrain": "cd:3"}, "cd1:2000"), ({"pretrain": "cd1:3:-1"}, "cd1:2000"), ({"pretrain": "cd1:3:e"}, "cd1:2000"),
+     ({"follow_every": 0}, "follow_every"), ({"check": "ais"}, "ais:500"), ({"track_every": 0}, "track_every"),
      ({"early_stop": True, "is_tracked": False}, "likelihood")],
 )  # fmt: skip
 def test_words_that_mean_nothing_are_refused(changes, words):

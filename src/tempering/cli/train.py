@@ -43,7 +43,12 @@ def train_command(
     alpha: Annotated[float, typer.Option(help="How far log Z follows each update, α of eq. 24.")] = 0.2,
     track: Annotated[bool, typer.Option(help="Whether the likelihood is known on the way.")] = True,
     track_every: Annotated[int, typer.Option(help="Updates between two looks at the likelihood.")] = 1,
-    pretrain: Annotated[str | None, typer.Option(help="Updates by CD before, such as cd1:2000.")] = None,
+    follow_every: Annotated[
+        int, typer.Option(help="Updates between two steps of the tracker's chains (--method pcd or cd).")
+    ] = 1,
+    pretrain: Annotated[
+        str | None, typer.Option(help="Updates by CD before: cd1:2000, or cd1:2000:1e-3 at a rate.")
+    ] = None,
     check: Annotated[str | None, typer.Option(help="AIS now and then, such as ais:500: every 500 updates.")] = None,
     early_stop: Annotated[bool, typer.Option("--early-stop", help="End when --valid gets no better.")] = False,
     seed: common.SeedFlag = 0,
@@ -68,8 +73,8 @@ def train_command(
     settings: dict[str, Any] = {
         "num_hidden": hidden, "method": method, "optimizer": optimizer, "weight_decay": decay, "num_updates": updates,
         "batch_size": batch, "num_chains": chains, "num_sweeps": sweeps, "num_rungs": rungs, "prior": prior,
-        "alpha": alpha, "is_tracked": track, "track_every": track_every, "pretrain": pretrain, "check": check,
-        "early_stop": early_stop, "seed": seed, "learning_rate": lr,
+        "alpha": alpha, "is_tracked": track, "track_every": track_every, "follow_every": follow_every,
+        "pretrain": pretrain, "check": check, "early_stop": early_stop, "seed": seed, "learning_rate": lr,
     }  # fmt: skip
     how = TrainSettings(**settings)
     shape = _read_image(image)

@@ -15,6 +15,7 @@ class Pretraining(NamedTuple):
 
     num_sweeps: int
     num_updates: int
+    learning_rate: float | None  # of its own, or that of the training proper
 
 
 class Checking(NamedTuple):
@@ -42,15 +43,16 @@ class TrainSettings:
     prior: Any = "exp:2"
     alpha: float = 0.2  # of eq. 24
     is_tracked: bool = True  # whether the likelihood is known on the way
-    track_every: int = 1  # updates between two looks at it
-    pretrain: str | None = None  # "cd1:2000" for 2000 updates of CD-1 first
+    track_every: int = 1  # updates between two looks at it, each over all rows
+    follow_every: int = 1  # updates between two steps of the tracker's own chains, where the method is not "tempered"
+    pretrain: str | None = None  # "cd1:2000" for 2000 updates of CD-1 first; "cd1:2000:1e-3" with a rate of their own
     check: str | None = None  # "ais:500" for AIS once in 500 updates
     early_stop: bool = False  # when validation has fallen by more than its band
     seed: int = 0
 
     def __post_init__(self) -> None:
         """Refuse what cannot be run, before anything is."""
-        whole = ("num_hidden", "num_updates", "batch_size", "num_chains", "num_sweeps", "track_every")
+        whole = ("num_hidden", "num_updates", "batch_size", "num_chains", "num_sweeps", "track_every", "follow_every")
         for name in whole:
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:
@@ -75,10 +77,12 @@ class TrainSettings:
         """What `pretrain` says."""
         if self.pretrain is None:
             return None
-        found = re.fullmatch(r"cd([1-9]\d*):([1-9]\d*)", self.pretrain)
-        if found is None:
-            raise InputError(f'`pretrain` must read like "cd1:2000", for 2000 updates of CD-1; got "{self.pretrain}".')
-        return Pretraining(int(found[1]), int(found[2]))
+        found = re.fullmatch(r"cd([1-9]\d*):([1-9]\d*)(:[-+.e\d]+)?", self.pretrain)
+        rate = None if found is None or found[3] is None else _number(found[3][1:])
+        if found is None or (rate is not None and not 0 < rate < float("inf")):
+            wanted = '"cd1:2000", for 2000 updates of CD-1, or "cd1:2000:1e-3", at that rate'
+            raise InputError(f'`pretrain` must read like {wanted}; got "{self.pretrain}".')
+        return Pretraining(int(found[1]), int(found[2]), self.learning_rate if rate is None else rate)
 
     @property
     def checking(self) -> Checking | None:
@@ -91,8 +95,16 @@ class TrainSettings:
         return Checking(int(found[1]))
 
     def before(self) -> "TrainSettings":
-        """Those of the pretraining: the same optimizer and batches."""
+        """Those of the pretraining: the same optimizer and batches, and the same rate but where it has its own."""
         pretraining = self.pretraining
         assert pretraining is not None
         plain = {"method": "cd", "is_tracked": False, "early_stop": False, "check": None, "pretrain": None}
         return dataclasses.replace(self, **plain, **pretraining._asdict())
+
+
+def _number(text: str) -> float:
+    """NaN where it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")

@@ -123,8 +123,9 @@ class Trainer:
         """One update."""
         settings, before, tracker = self.settings, self.state.parameters, self.tracker
         is_due = settings.is_tracked and (self.num_updates + 1) % settings.track_every == 0
-        # Tempered chains make the gradient and go with every update; others only look on.
-        aside = None if is_due or settings.method == "tempered" else self.state.followed
+        # Tempered chains make the gradient and go with every update; others only look on, and may take longer steps.
+        is_followed = is_due or settings.method == "tempered" or (self.num_updates + 1) % settings.follow_every == 0
+        aside = None if is_followed else self.state.followed
         state = self.state if aside is None else dataclasses.replace(self.state, followed=None)
         how = (settings.num_sweeps if settings.method == "tempered" else TRACKER_SWEEPS, self.phase, self.optimizer)
         key, batch = jax.random.fold_in(self.key, self.num_updates), self._batch(self.num_updates)
