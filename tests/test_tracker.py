@@ -13,7 +13,8 @@ import tempering as tp
 import tempering.training.tracker
 from tempering import Verdict
 from tempering.models.rbm_batch import Parameters, moments_of, weighted_moments
-from tempering.training.anchor import LOOK
+from tempering.stats import BlockedStats, Travel
+from tempering.training.anchor import LOOK, left_out
 from tempering.training.phases import ContrastiveDivergence, Persistent, gradient
 from tempering.training.tempered import Reading, _told, follow
 from tempering.training.tracker import Tracker, parameters
@@ -210,6 +211,31 @@ def test_chains_are_dealt_out_to_groups():
     """Neighbours started at the same rung, so that they go to different groups, as in the groups' log Z."""
     tracker = Tracker(first_rbm(), base=DATA, seed=3, **SMALL)
     np.testing.assert_array_equal(tracker._grouped(np.arange(100)) % 20, np.tile(np.arange(20)[:, None], (1, 5)))
+
+
+def test_an_anchor_gives_the_tracker_its_own_answer_and_that_without_each_group():
+    """A ratio of sums lies between the same ratios with one group left out. Kills: Ẑ of the warm-up, other groups."""
+    tracker = Tracker(first_rbm(scale=0.5), base=DATA, seed=3, **SMALL)
+    known, without = np.asarray(tracker.followed.ladder.log_z_guess), np.asarray(tracker.followed.without)
+    assert np.all(without.min(axis=0) <= known + 1e-5)
+    assert np.all(known - 1e-5 <= without.max(axis=0))
+    assert len(np.unique(without[:, -1])) == tracker.num_groups
+
+
+def test_an_anchors_groups_are_those_of_the_tracker():
+    """By hand: chain c finds e^c at the target and 1 at the base; the chains without group g are those not g mod 3."""
+    log_sums = np.zeros((6, 2, 2))
+    log_sums[:, :, 1] = np.arange(6)[:, None]
+    counts, none = np.ones((6, 2), np.int64), np.zeros(6, np.int64)
+    stats = BlockedStats(
+        betas=np.array([0.0, 1.0]), log_prior=np.log([0.25, 0.75]), log_z_guess=np.array([0.0, 0.2]), log_sums=log_sums,
+        visits=np.ones((6, 2, 2), np.int64), num_draws=counts, num_nonfinite=0 * counts, block_size=1,
+        travel=Travel(none, none, none),
+    )  # fmt: skip
+    found = left_out(stats, 3)
+    left = [[c for c in range(6) if c % 3 != g] for g in range(3)]
+    expected = [0.2 - np.log(3) + np.log(np.mean(np.exp(chains))) for chains in left]
+    np.testing.assert_allclose(found, np.column_stack([np.zeros(3), expected]), rtol=1e-12)
 
 
 def test_parameters_that_are_not_finite_are_named_and_the_next_ones_are_followed():

@@ -40,13 +40,14 @@ class Anchor:
         cure = "more chains, a base closer to the model, or patience: it is tried again"
         return (Finding(Verdict.LOST, f"{self.num_sweeps} sweeps did not find log Z: {seen}", cure),)
 
-    def without(self, num_groups: int) -> Float[np.ndarray, "group rung"]:
-        """log Z_k from all chains but those of one group; chain c belongs to group c mod G."""
-        log_sums = np.logaddexp.reduce(self.stats.log_sums, axis=1)
-        groups = np.arange(len(log_sums)) % num_groups
-        sums = np.stack([np.logaddexp.reduce(log_sums[groups != group], axis=0) for group in range(num_groups)])
-        log_z = self.stats.log_z_guess - self.stats.log_prior + sums
-        return log_z - log_z[:, :1]
+
+def left_out(stats: BlockedStats, num_groups: int) -> Float[np.ndarray, "group rung"]:
+    """log Z_k by RTS from all chains but those of one group; chain c belongs to group c mod G."""
+    log_sums = np.logaddexp.reduce(stats.log_sums, axis=1)
+    groups = np.arange(len(log_sums)) % num_groups
+    sums = np.stack([np.logaddexp.reduce(log_sums[groups != group], axis=0) for group in range(num_groups)])
+    log_z = stats.log_z_guess - stats.log_prior + sums
+    return log_z - log_z[:, :1]
 
 
 def find_anew(key: Key, ladder: Ladder, num_chains: int, warmup: AnnealedStart) -> Anchor:

@@ -19,7 +19,7 @@ from tempering.models.rbm import Base
 from tempering.models.rbm_batch import Parameters, largest_field
 from tempering.results import MeanLogLikelihood
 from tempering.settings import Settings
-from tempering.training.anchor import find_anew
+from tempering.training.anchor import find_anew, left_out
 from tempering.training.tempered import Followed, Reading, follow
 from tempering.uncertainty import spread_by_jackknife
 from tempering.verdicts import Finding, Verdict, gravest
@@ -207,7 +207,7 @@ class Tracker:
         key = jax.random.fold_in(jax.random.fold_in(self._key, self.num_updates), 1)
         found = find_anew(key, Ladder.create(path, self._log_prior), self.num_chains, self._anchor)
         self._last_anchor, self._anchor_sweeps, self._lost = self.num_updates, found.num_sweeps, found.findings
-        without = found.without(self.num_groups)
+        without = left_out(found.stats, self.num_groups)
         excess = found.log_z.std_error**2 - _jackknife(without[:, -1]) ** 2
         self._anchor_error = float(np.sqrt(max(excess, 0.0)))
         grouped = jax.tree.map(self._grouped, found.states)
