@@ -240,7 +240,7 @@ def figure5() -> str:
         "paper's settings; AIS with 10,000 steps and 100 chains after every 500 updates. The paper's likelihoods are "
         "read off its figure.\n\n"
         "From about 6000 updates on, where the model learns its training rows by heart, AIS is sometimes nats above "
-        "the tracked line, with an error as large: one of its chains then found a place that others hardly ever do. "
+        "the tracked line, with an error as large, as where one of its chains finds what the others hardly ever do. "
         f"After the last update a tempered run of {long['sweeps']:,} sweeps gives log Z = {long['log_z']:.1f} ± "
         f"{long['std_error']:.1f}, with the verdict {long['verdict']}; the tracker had {last['log_z']:.1f} with a band "
         f"of ± {last['band']:.1f}. What next to no chain ever visits is in nobody's error bar.\n\n"

@@ -77,12 +77,11 @@ class TrainSettings:
         """What `pretrain` says."""
         if self.pretrain is None:
             return None
-        found = re.fullmatch(r"cd([1-9]\d*):([1-9]\d*)(:[-+.e\d]+)?", self.pretrain)
-        rate = None if found is None or found[3] is None else _number(found[3][1:])
-        if found is None or (rate is not None and not 0 < rate < float("inf")):
+        found = re.fullmatch(r"cd([1-9]\d*):([1-9]\d*)(?::(\d*\.?\d+(?:e[-+]?\d+)?))?", self.pretrain)
+        if found is None:
             wanted = '"cd1:2000", for 2000 updates of CD-1, or "cd1:2000:1e-3", at that rate'
             raise InputError(f'`pretrain` must read like {wanted}; got "{self.pretrain}".')
-        return Pretraining(int(found[1]), int(found[2]), self.learning_rate if rate is None else rate)
+        return Pretraining(int(found[1]), int(found[2]), self.learning_rate if found[3] is None else float(found[3]))
 
     @property
     def checking(self) -> Checking | None:
@@ -100,11 +99,3 @@ class TrainSettings:
         assert pretraining is not None
         plain = {"method": "cd", "is_tracked": False, "early_stop": False, "check": None, "pretrain": None}
         return dataclasses.replace(self, **plain, **pretraining._asdict())
-
-
-def _number(text: str) -> float:
-    """NaN where it is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return float("nan")
