@@ -24,7 +24,7 @@ import numpy as np
 
 import tempering as tp
 from tempering.kernels import AbstractKernel
-from tempering.run import run
+from tempering.sampling import run_chains
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "experiments"))
 import repeats
@@ -70,12 +70,12 @@ def load_rbm() -> tp.RBM:
 
 def runner(rbm: tp.RBM, num_rungs: int, kernel: AbstractKernel, record: Callable) -> Callable[[], None]:
     """A call that runs SWEEPS sweeps of all chains."""
-    ladder = tp.Ladder.create(rbm.path("bias", tp.uniform_betas(num_rungs)))
+    ladder = tp.Ladder.create(rbm.path("bias", tp.ladder.uniform_betas(num_rungs)))
     keys = jax.random.split(jax.random.key(0), CHAINS)
     states = tp.Position(jax.vmap(ladder.path.sample_base)(keys), jnp.full(CHAINS, num_rungs - 1, jnp.int32))
 
     def call() -> None:
-        for _ in run(keys[0], ladder, kernel, record(ladder), states, num_steps=SWEEPS, block_steps=SWEEPS):
+        for _ in run_chains(keys[0], ladder, kernel, record(ladder), states, num_steps=SWEEPS, block_steps=SWEEPS):
             pass
 
     return call
@@ -108,7 +108,7 @@ def main() -> None:
     jax.config.update("jax_num_cpu_devices", arguments.devices)
     rbm = load_rbm()
     tempered = tp.SimulatedTempering(tp.BlockGibbs())
-    full = lambda ladder: tp.TemperingRecord.empty(ladder, any_range=False, keep=tp.Keep(tours=True))  # noqa: E731
+    full = lambda ladder: tp.stats.TemperingRecord.empty(ladder, any_range=False, keep=tp.stats.Keep(tours=True))  # noqa: E731
     calls = {
         "two matrix products": runner(rbm, 100, TwoProducts(), lambda ladder: Nothing()),
         "plain Gibbs sweep": runner(rbm, 100, PlainGibbs(tp.BlockGibbs()), lambda ladder: Nothing()),

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 import tempering as tp
-from tempering.estimators.mbar import mbar
+from tempering.estimators import mbar
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "experiments"))
 import repeats
@@ -30,17 +30,17 @@ LARGE = (300, 1_000_000)
 DIMENSIONS, PRECISION = 20, 30.0  # of the target; the base is the standard Gaussian
 
 
-def draws_of(num_rungs: int, num_draws: int) -> tuple[tp.Draws, np.ndarray]:
+def draws_of(num_rungs: int, num_draws: int) -> tuple[tp.stats.ReducedDraws, np.ndarray]:
     """Draws by their Δ = −(precision − 1)|x|²/2, and log Z."""
     betas = np.linspace(0, 1, num_rungs)
     rungs = np.arange(num_draws) * num_rungs // num_draws
     precisions = 1 + betas * (PRECISION - 1)
     squares = np.random.default_rng(0).chisquare(DIMENSIONS, num_draws) / precisions[rungs]
     delta = -(PRECISION - 1) / 2 * squares
-    return tp.Draws.on_geometric_path(delta, betas, rungs), -DIMENSIONS / 2 * np.log(precisions)
+    return tp.stats.ReducedDraws.on_geometric_path(delta, betas, rungs), -DIMENSIONS / 2 * np.log(precisions)
 
 
-def with_pymbar(draws: tp.Draws) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
+def with_pymbar(draws: tp.stats.ReducedDraws) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
     import pymbar
 
     reduced = -(draws.matrix @ draws.features[:, 0].T)  # (rung, draw), rungs rising along draws as pymbar wants
@@ -53,7 +53,7 @@ def with_pymbar(draws: tp.Draws) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
     return call
 
 
-def with_tempering(draws: tp.Draws) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
+def with_tempering(draws: tp.stats.ReducedDraws) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
     def call() -> tuple[np.ndarray, np.ndarray]:
         answer = mbar(draws)
         assert answer.verdict.is_good, answer.findings

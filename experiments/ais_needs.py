@@ -16,8 +16,8 @@ from figure3 import LOG_Z
 from scipy.special import logsumexp
 
 import tempering as tp
-from tempering.run import run
-from tempering.warmup import AnnealedStart, Setup
+from tempering.sampling import Setup, run_chains
+from tempering.warmups import AnnealedStart
 
 PASSES = 100  # of one repeat, as many as RTS has chains
 
@@ -49,7 +49,9 @@ def errors_of_ais(steps: int, num_repeats: int) -> np.ndarray:
     setup = Setup(key, ladder, rbm.move(), num_repeats * PASSES, num_steps=1)
     stage, log_weights = AnnealedStart(anneal_steps=steps).first(setup), 0.0
     record = stage.empty_record()
-    blocks = run(key, stage.ladder, stage.kernel, record, stage.states, num_steps=steps, block_steps=stage.block_steps)
+    blocks = run_chains(
+        key, stage.ladder, stage.kernel, record, stage.states, num_steps=steps, block_steps=stage.block_steps
+    )
     for block in blocks:
         log_weights = log_weights + block.record.on_host().log_increments.sum(axis=1)
     by_repeat = np.asarray(log_weights).reshape(num_repeats, PASSES)

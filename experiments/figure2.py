@@ -14,8 +14,8 @@ import numpy as np
 import repeats
 
 import tempering as tp
+from tempering.estimators.methods import METHODS, TemperedRun
 from tempering.ladder import power_betas
-from tempering.methods import METHODS, TemperedRun
 from tempering.stats import Keep
 
 NUM_SAMPLES = (1100, 2000, 4000)
@@ -33,11 +33,13 @@ PUBLISHED = {
 
 def answers(seed: int) -> dict[str, list[float]]:
     """log Z by each method after each number of samples; the truth is 0."""
-    warmup = tp.Tuned(tp.AnnealedStart(respaces=True))
+    warmup = tp.warmups.Tuned(tp.AnnealedStart(respaces=True))
     stage = repeats.one_chain(tp.paper_mixture(), seed, power_betas(NUM_RUNGS), warmup)
     found: dict[str, list[float]] = {name: [] for name in PUBLISHED}
     for num_samples in NUM_SAMPLES:
-        stage = repeats.walked(dataclasses.replace(stage, num_steps=num_samples), seed, Keep(slopes=True, draws=True))
+        stage = repeats.walked(
+            dataclasses.replace(stage, num_steps=num_samples), seed, Keep(slopes=True, features=True)
+        )
         run = TemperedRun(stage.ladder.path, stage.recording)
         for name in PUBLISHED:
             found[name].append(METHODS[name].answer(run, log_z_base=0.0).log_z)

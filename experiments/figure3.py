@@ -31,7 +31,9 @@ def main() -> None:
     for sweeps, prior in [*((sweeps, "ends:0.1") for sweeps in arguments.sweeps), (max(arguments.sweeps), "ends:0.2")]:
         seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
         name = f"{sweeps} sweeps" if prior == "ends:0.1" else f"{sweeps} sweeps, {prior}"
-        rows[name] = repeats.repeat(rbm, base, LOG_Z, seeds, num_sweeps=sweeps, warmup=arguments.warmup, prior=prior)
+        rows[name] = repeats.repeat(
+            rbm, base, LOG_Z, seeds, num_sweeps=sweeps, warmup=arguments.warmup, rung_weights=prior
+        )
         summaries[name] = repeats.summary(rows[name]) | {"paper_rmse": PAPER.get(sweeps)}
     repeats.print_table(summaries)
     repeats.write("figure3" if arguments.warmup == "annealed" else "figure3_iterations", summaries, rows)

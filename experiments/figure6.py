@@ -15,8 +15,8 @@ import numpy as np
 import repeats
 
 import tempering as tp
+from tempering.sampling import Stage
 from tempering.stats import Keep, Recording
-from tempering.warmup import Stage
 
 NUM_SAMPLES = 10_000
 BETAS = np.concatenate([[0.0], np.geomspace(0.69**12, 1.0, 13)])  # …, 0.33, 0.48, 0.69, 1, as read off the figure
@@ -24,9 +24,9 @@ BETAS = np.concatenate([[0.0], np.geomspace(0.69**12, 1.0, 13)])  # …, 0.33, 0
 
 def run(seed: int, *, is_fixed: bool) -> Stage:
     """One chain with steps of one kind."""
-    warmup = tp.Tuned(tp.AnnealedStart(), is_fixed=is_fixed, rescales=False)
+    warmup = tp.warmups.Tuned(tp.AnnealedStart(), is_fixed=is_fixed, rescales=False)
     stage = repeats.one_chain(tp.paper_mixture(), seed, BETAS, warmup)
-    return repeats.walked(dataclasses.replace(stage, num_steps=NUM_SAMPLES), seed, Keep(draws=True, moves=True))
+    return repeats.walked(dataclasses.replace(stage, num_steps=NUM_SAMPLES), seed, Keep(features=True, moves=True))
 
 
 def row(seed: int, stage: Stage) -> dict[str, Any]:
@@ -52,8 +52,8 @@ def plot(stages: dict[str, Stage], errors: dict[str, list[float]]) -> None:
     figure, axes = plt.subplots(2, 2, figsize=(8.5, 5.0), width_ratios=(2, 1), layout="constrained")
     truth, shown = exact_log_z(BETAS), range(1, len(BETAS), 3)
     for (name, stage), (trace, curve) in zip(stages.items(), axes, strict=True):
-        rungs = stage.recording.draws.rungs[0]
-        trace.plot(np.arange(len(rungs)) * stage.recording.draws.stride, rungs, lw=0.3, color="tab:blue")
+        rungs = stage.recording.features.rungs[0]
+        trace.plot(np.arange(len(rungs)) * stage.recording.features.stride, rungs, lw=0.3, color="tab:blue")
         trace.set(title=f"{name} steps", ylabel="β", yticks=shown, xlabel="sample")
         trace.set_yticklabels([f"{BETAS[k]:.2g}" for k in shown])
         for error in errors[name]:

@@ -25,7 +25,7 @@ def main() -> None:
     rows, summaries = {}, {}
     for prior in PRIORS:
         seeds = range(100, 100 + arguments.seeds)
-        rows[prior] = repeats.repeat(rbm, base, LOG_Z, seeds, num_sweeps=arguments.sweeps, prior=prior)
+        rows[prior] = repeats.repeat(rbm, base, LOG_Z, seeds, num_sweeps=arguments.sweeps, rung_weights=prior)
         summaries[prior] = repeats.summary(rows[prior])
     repeats.print_table(summaries)
     repeats.write("prior", summaries, rows)

@@ -14,8 +14,8 @@ import jax
 import numpy as np
 
 import tempering as tp
+from tempering.sampling import AbstractWarmup, Setup, Stage
 from tempering.stats import JUST_RTS, Keep
-from tempering.warmup import AbstractWarmup, Setup, Stage
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"
@@ -38,7 +38,7 @@ def repeat(model: tp.AbstractModel, base: Any, truth: float, seeds: range, **set
     """One row per seed: the error, the claimed error, whether intervals cover, the verdict."""
     rows = []
     for result in tp.estimate_many(model, base, seeds=seeds, **settings):
-        held = {str(level): _holds(result.rungs.interval_at(level), truth) for level in LEVELS}
+        held = {str(level): _holds(result.log_z_by_rung.interval_at(level), truth) for level in LEVELS}
         rows.append(
             {
                 "seed": result.seed,
@@ -59,7 +59,7 @@ def repeat(model: tp.AbstractModel, base: Any, truth: float, seeds: range, **set
 
 def _knot(result: tp.Result) -> float | None:
     """Where chains that are stuck are held up."""
-    rungs = result.diagnosis.rungs
+    rungs = result.diagnosis.rung_chain
     return rungs.knots[0].beta if rungs is not None and rungs.knots else None
 
 

@@ -27,7 +27,7 @@ def main() -> None:
     rbm, base = tp.load(repeats.DATA / "rbm_mnist_cd25_500.npz"), repeats.mnist_base()
     runs: dict[str, tuple[tp.AbstractModel, Any, dict[str, Any]]] = {
         "initial iterations of 12, 24, …, 384 sweeps": (rbm, base, {"warmup": DOUBLING}),
-        "x = (v, h), 10 × 50 initial sweeps": (tp.JointRBM(rbm), base, {"warmup": PAPERS}),
+        "x = (v, h), 10 × 50 initial sweeps": (tp.models.JointRBM(rbm), base, {"warmup": PAPERS}),
         "uniform base, 2000 sweeps": (rbm, "uniform", {"num_sweeps": 2000}),
     }
     rows, summaries = {}, {}

@@ -112,7 +112,7 @@ RUNS: dict[str, Callable[[], dict[str, Any] | None]] = {
 
 def told(result: tp.Result) -> dict[str, Any]:
     """What a result says, and a digest of what it says of every rung."""
-    return answer(result.rungs) | {
+    return answer(result.log_z_by_rung) | {
         "verdict": result.verdict.label,
         "round_trips": result.diagnosis.round_trips_per_chain,
         "annealed": None if result.annealed is None else [result.annealed.log_z, result.annealed.std_error],

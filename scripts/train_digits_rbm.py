@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
-from tempering.models.enumeration import log_z_by_enumeration
+from tempering.models.rbm.enumeration import log_z_by_enumeration
 
 Floats = NDArray[np.floating]
 

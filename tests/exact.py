@@ -175,7 +175,9 @@ def replicates(seed: int, **keep: bool) -> tuple[list[BlockedStats], float]:
     cells = np.random.default_rng(seed).choice(law.size, size=num_runs * num_chains, p=law.ravel() / law.sum())
     states = tp.Position(states_of(path, patterns(5)[cells // 7]), jnp.asarray(cells % 7, jnp.int32))
     record, kernel = tp.TemperingStats.empty(ladder, **keep), tp.SimulatedTempering(tp.BlockGibbs())
-    (block,) = tp.run(jax.random.key(seed), ladder, kernel, record, states, num_steps=num_steps, block_steps=num_steps)
+    (block,) = tp.run_chains(
+        jax.random.key(seed), ladder, kernel, record, states, num_steps=num_steps, block_steps=num_steps
+    )
     whole = block.record.on_host()
     per_chain = ("log_sums", "visits", "num_draws", "num_nonfinite", "counted_slopes", "weighted_slopes", "log_steps")
     kept = [name for name in per_chain if getattr(whole, name) is not None]

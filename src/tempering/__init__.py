@@ -1,116 +1,99 @@
-"""Log partition functions by Rao-Blackwellized tempered sampling, with error bars that hold."""
+"""Log partition functions by Rao-Blackwellized tempered sampling, with error bars that hold.
 
-from tempering._errors import InputError as InputError
-from tempering.adjusting import SelfAdjusting as SelfAdjusting
-from tempering.adjusting import adjust as adjust
-from tempering.annealing import AnnealDown as AnnealDown
-from tempering.annealing import AnnealRecord as AnnealRecord
-from tempering.annealing import AnnealState as AnnealState
-from tempering.annealing import AnnealUp as AnnealUp
-from tempering.annealing import at_target as at_target
-from tempering.bases import AbstractBase as AbstractBase
-from tempering.bases import Bernoulli as Bernoulli
-from tempering.bases import Normal as Normal
-from tempering.bases import Product as Product
-from tempering.bases import Student as Student
-from tempering.bases import Uniform as Uniform
-from tempering.bases import Unnormalised as Unnormalised
-from tempering.compare import compare as compare
-from tempering.comparison import Comparison as Comparison
-from tempering.estimate import Interrupted as Interrupted
-from tempering.estimate import Progress as Progress
-from tempering.estimate import estimate as estimate
-from tempering.estimators import Expectation as Expectation
+The names below are what most people need, in the order in which they meet them. The rest is in `tempering.models`,
+`tempering.paths`, `tempering.moves`, `tempering.warmups`, `tempering.estimators`, `tempering.diagnosis` and
+`tempering.training`; the pieces of a run are in `tempering.ladder`, `tempering.kernels`, `tempering.stats` and
+`tempering.sampling`.
+"""
+
+# ruff: noqa: I001  (in the order in which a user meets them)
+
+# Ask.
+from tempering.api import estimate as estimate
+from tempering.api import compare as compare
+from tempering.api import log_ratio as log_ratio
+from tempering.api import estimate_many as estimate_many
+from tempering.api import Progress as Progress
+from tempering.api import Interrupted as Interrupted
+
+# Answers.
+from tempering.results import Result as Result
+from tempering.results import Comparison as Comparison
+from tempering.results import LogRatio as LogRatio
+from tempering.results import MeanLogLikelihood as MeanLogLikelihood
 from tempering.estimators import LogZ as LogZ
-from tempering.estimators import Sandwich as Sandwich
-from tempering.estimators import ais as ais
-from tempering.estimators import bar as bar
-from tempering.estimators import bar_chain as bar_chain
-from tempering.estimators import bias_corrected_rts as bias_corrected_rts
-from tempering.estimators import continuous_rts as continuous_rts
-from tempering.estimators import expectation as expectation
-from tempering.estimators import maximum_likelihood as maximum_likelihood
-from tempering.estimators import mbar as mbar
-from tempering.estimators import mixed as mixed
-from tempering.estimators import raise_bound as raise_bound
-from tempering.estimators import raise_log_likelihood as raise_log_likelihood
-from tempering.estimators import reverse_ais as reverse_ais
-from tempering.estimators import rsd as rsd
-from tempering.estimators import rts as rts
-from tempering.estimators import sams as sams
-from tempering.estimators import sd as sd
-from tempering.estimators import settled_rts as settled_rts
-from tempering.estimators import solve_mbar as solve_mbar
-from tempering.estimators import stepping_stone as stepping_stone
-from tempering.estimators import ti as ti
-from tempering.estimators import ts as ts
-from tempering.estimators import wang_landau as wang_landau
-from tempering.frontends._prior_checks import check_prior as check_prior
-from tempering.frontends.load import load as load
-from tempering.frontends.load import load_data as load_data
-from tempering.frontends.load import load_example as load_example
+from tempering.estimators import Expectation as Expectation
+from tempering.verdicts import Verdict as Verdict
+from tempering.verdicts import Finding as Finding
+from tempering._errors import InputError as InputError
+
+# Models, from files, libraries and formulas.
+from tempering.frontends.loading import load as load
+from tempering.frontends.loading import load_data as load_data
+from tempering.frontends.loading import load_example as load_example
 from tempering.frontends.numpyro import from_numpyro as from_numpyro
 from tempering.frontends.pymc import from_pymc as from_pymc
-from tempering.kernels import HMC as HMC
-from tempering.kernels import AbstractMove as AbstractMove
-from tempering.kernels import BitFlips as BitFlips
-from tempering.kernels import BlackJAX as BlackJAX
-from tempering.kernels import BlockGibbs as BlockGibbs
-from tempering.kernels import Position as Position
-from tempering.kernels import RandomWalk as RandomWalk
-from tempering.kernels import SimulatedTempering as SimulatedTempering
-from tempering.knots import Knot as Knot
-from tempering.knots import RungChain as RungChain
-from tempering.knots import find_knots as find_knots
-from tempering.knots import rung_chain as rung_chain
-from tempering.ladder import AbstractPath as AbstractPath
-from tempering.ladder import Draw as Draw
-from tempering.ladder import Ladder as Ladder
-from tempering.ladder import MoveInfo as MoveInfo
-from tempering.ladder import ends_log_prior as ends_log_prior
-from tempering.ladder import exponential_log_prior as exponential_log_prior
-from tempering.ladder import geometric_betas as geometric_betas
-from tempering.ladder import uniform_betas as uniform_betas
-from tempering.ladder import uniform_log_prior as uniform_log_prior
+from tempering.frontends._prior_checks import check_prior as check_prior
 from tempering.models import RBM as RBM
-from tempering.models import AbstractModel as AbstractModel
-from tempering.models import BoltzmannMachine as BoltzmannMachine
+from tempering.models import GaussianRBM as GaussianRBM
 from tempering.models import CategoricalRBM as CategoricalRBM
+from tempering.models import MomentAveragedRBM as MomentAveragedRBM
+from tempering.models import Ising as Ising
+from tempering.models import Potts as Potts
+from tempering.models import BoltzmannMachine as BoltzmannMachine
+from tempering.models import LogDensity as LogDensity
+from tempering.models import Posterior as Posterior
+from tempering.models import SubsampledPosterior as SubsampledPosterior
+from tempering.models import Sequence as Sequence
 from tempering.models import Gaussian as Gaussian
 from tempering.models import GaussianMixture as GaussianMixture
-from tempering.models import GaussianRBM as GaussianRBM
-from tempering.models import Ising as Ising
-from tempering.models import JointRBM as JointRBM
-from tempering.models import LogDensity as LogDensity
-from tempering.models import MomentAveragedRBM as MomentAveragedRBM
-from tempering.models import Posterior as Posterior
-from tempering.models import Potts as Potts
-from tempering.models import Sequence as Sequence
-from tempering.models import SubsampledPosterior as SubsampledPosterior
 from tempering.models import paper_mixture as paper_mixture
-from tempering.paths import GaussianMomentPath as GaussianMomentPath
-from tempering.paths import GeometricPath as GeometricPath
-from tempering.paths import LikelihoodPath as LikelihoodPath
-from tempering.paths import SequencePath as SequencePath
-from tempering.paths import SubsampledPath as SubsampledPath
-from tempering.ratios import LogRatio as LogRatio
-from tempering.ratios import log_ratio as log_ratio
-from tempering.replicates import estimate_many as estimate_many
-from tempering.results import Result as Result
-from tempering.run import run as run
-from tempering.settings import Settings as Settings
-from tempering.spacing import LadderRule as LadderRule
-from tempering.spacing import PathLength as PathLength
-from tempering.spacing import Spacing as Spacing
-from tempering.stats import Draws as Draws
-from tempering.stats import Keep as Keep
-from tempering.stats import TargetSums as TargetSums
-from tempering.stats import TemperingRecord as TemperingRecord
-from tempering.stats import TemperingStats as TemperingStats
-from tempering.training.tracker import Tracked as Tracked
+from tempering.models import AbstractModel as AbstractModel
+
+# What tempering starts from.
+from tempering.bases import Normal as Normal
+from tempering.bases import Student as Student
+from tempering.bases import Uniform as Uniform
+from tempering.bases import Bernoulli as Bernoulli
+from tempering.bases import Product as Product
+from tempering.bases import Unnormalised as Unnormalised
+from tempering.bases import AbstractBase as AbstractBase
+
+# How chains move and warm up.
+from tempering.kernels.moves import HMC as HMC
+from tempering.kernels.moves import RandomWalk as RandomWalk
+from tempering.kernels.moves import BitFlips as BitFlips
+from tempering.kernels.moves import BlockGibbs as BlockGibbs
+from tempering.kernels.moves import BlackJAX as BlackJAX
+from tempering.kernels.moves import AbstractMove as AbstractMove
+from tempering.warmups import AnnealedStart as AnnealedStart
+from tempering.warmups import InitialIterations as InitialIterations
+from tempering.warmups import SelfAdjusting as SelfAdjusting
+
+# The likelihood while training.
 from tempering.training.tracker import Tracker as Tracker
-from tempering.tuning import Tuned as Tuned
-from tempering.verdicts import Finding as Finding
-from tempering.verdicts import Verdict as Verdict
-from tempering.warmup import AnnealedStart as AnnealedStart
-from tempering.warmup import InitialIterations as InitialIterations
+from tempering.training.tracker import Tracked as Tracked
+
+# Pieces for a loop of your own.
+from tempering.ladder import AbstractPath as AbstractPath
+from tempering.ladder import Ladder as Ladder
+from tempering.kernels import Position as Position
+from tempering.kernels import SimulatedTempering as SimulatedTempering
+from tempering.stats import TemperingStats as TemperingStats
+from tempering.sampling import run_chains as run_chains
+from tempering.estimators import rts as rts
+
+# The rest, by package.
+from tempering import diagnosis as diagnosis
+from tempering import estimators as estimators
+from tempering import kernels as kernels
+from tempering import ladder as ladder
+from tempering import models as models
+from tempering import paths as paths
+from tempering import sampling as sampling
+from tempering import stats as stats
+from tempering import training as training
+from tempering import warmups as warmups
+from tempering.kernels import moves as moves
+
+__version__ = "0.1.0"

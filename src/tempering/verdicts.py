@@ -11,7 +11,7 @@ class Verdict(enum.Enum):
     GOOD = "Good: the chains crossed the ladder often, and nothing disagrees."
     SHORT = "Too short: the error is larger than the one asked for, and the budget is spent."
     UNSURE = "Unsure of its error: a few chains or tours decide it, and it may be larger than it seems."
-    UNSETTLED = "Unsettled: the warm-up ended before the rungs were evenly visited."
+    UNEQUILIBRATED = "Unsettled: the warm-up ended before the rungs were evenly visited."
     COARSE = "Coarse: rungs lie too far apart; what is missed between them exceeds the noise."
     RELAXING = "Still relaxing: the two halves of the run disagree, so the chains remember their start."
     UNEVEN = "Uneven: some rungs are visited far less than they should be, so the guess of log Z was poor."

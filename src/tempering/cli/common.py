@@ -14,15 +14,14 @@ import typer
 from rich.console import Console
 
 from tempering._errors import InputError
-from tempering.frontends.load import load, load_data, load_example
-from tempering.models import RBM, AbstractModel, LogDensity, Posterior
-from tempering.models.mixtures import GaussianMixture
+from tempering.frontends.loading import load, load_data, load_example
+from tempering.models import RBM, AbstractModel, GaussianMixture, LogDensity, Posterior
 
 EXIT_GOOD, EXIT_USER_ERROR, EXIT_NOT_GOOD, EXIT_INTERRUPTED = 0, 2, 3, 130
 _STAGES = {
     "tune": "tuning steps",
     "anneal": "annealing",
-    "settle": "settling",
+    "equilibrate": "settling",
     "iterate": "initial iterations",
     "adjust": "adjusting",
     "sample": "sampling",
@@ -51,7 +50,7 @@ LadderFlag = Annotated[
         help="auto, adaptive, adaptive:rejection, uniform, power:P, geometric:SMALLEST, or numbers b0,b1,...,1."
     ),
 ]
-PriorFlag = Annotated[str, typer.Option(help="Weights of the rungs: ends, ends:SHARE, uniform or exp:RATE.")]
+RungWeightsFlag = Annotated[str, typer.Option(help="Weights of the rungs: ends, ends:SHARE, uniform or exp:RATE.")]
 WarmupFlag = Annotated[str, typer.Option(help="annealed, iterations (the paper's), sams or wang_landau.")]
 SeedFlag = Annotated[int, typer.Option(help="Seed of all randomness.")]
 DevicesFlag = Annotated[int | None, typer.Option(help="CPU devices to use; as many as cores by default.")]

@@ -8,11 +8,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from tempering.api import compare
 from tempering.cli import common
-from tempering.compare import compare
-from tempering.comparison import Comparison, SideBySide
 from tempering.estimators import Sandwich
-from tempering.methods import RunKind
+from tempering.estimators.methods import RunKind
+from tempering.results import Comparison, SideBySide
 
 
 def compare_command(
@@ -26,7 +26,7 @@ def compare_command(
     sweeps: common.SweepsFlag = 1000,
     rungs: common.RungsFlag = "100",
     ladder: common.LadderFlag = "auto",
-    prior: common.PriorFlag = "ends",
+    rung_weights: common.RungWeightsFlag = "ends",
     warmup: common.WarmupFlag = "annealed",
     repeats: Annotated[int, typer.Option(help="How many seeds, from --seed on.")] = 1,
     truth: Annotated[float | None, typer.Option(help="The true log Z; enumerated where that is quick.")] = None,
@@ -44,7 +44,7 @@ def compare_command(
     target, start, rows = common.read_inputs(model, base, data, binarize, seed)
     settings: dict[str, Any] = {
         "num_chains": chains, "num_sweeps": sweeps, "num_rungs": common.read_rungs(rungs),
-        "betas": common.read_betas(ladder), "prior": prior, "warmup": warmup, "seed": seed,
+        "betas": common.read_betas(ladder), "rung_weights": rung_weights, "warmup": warmup, "seed": seed,
     }  # fmt: skip
     with _Bar(repeats, show=not quiet and sys.stderr.isatty()) as bar, common.only_answers_on_stdout():
         comparison = compare(

@@ -13,9 +13,9 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from rich.table import Table
 
 from tempering._errors import InputError
+from tempering.api import Interrupted, estimate
+from tempering.api import Progress as RunProgress
 from tempering.cli import common
-from tempering.estimate import Interrupted, estimate
-from tempering.estimate import Progress as RunProgress
 from tempering.results import Result
 
 
@@ -28,7 +28,7 @@ def estimate_command(
     sweeps: common.SweepsFlag = 1000,
     rungs: common.RungsFlag = "100",
     ladder: common.LadderFlag = "auto",
-    prior: common.PriorFlag = "ends",
+    rung_weights: common.RungWeightsFlag = "ends",
     warmup: common.WarmupFlag = "annealed",
     method: Annotated[
         str, typer.Option(help="rts, or what else a tempered run gives: ts, rsd, mbar, ti_rb ...")
@@ -59,8 +59,8 @@ def estimate_command(
     target, start, rows = common.read_inputs(model, base, data, binarize, seed)
     settings: dict[str, Any] = {
         "num_chains": chains, "num_sweeps": sweeps, "num_rungs": common.read_rungs(rungs),
-        "betas": common.read_betas(ladder), "prior": prior, "warmup": warmup, "method": method, "seed": seed,
-        "chunk_sweeps": chunk, "target_error": target_error, "max_sweeps": max_sweeps,
+        "betas": common.read_betas(ladder), "rung_weights": rung_weights, "warmup": warmup, "method": method,
+        "seed": seed, "chunk_sweeps": chunk, "target_error": target_error, "max_sweeps": max_sweeps,
     }  # fmt: skip
     message = ""
     with _Watcher(show=not quiet and sys.stderr.isatty()) as watcher, common.only_answers_on_stdout():
@@ -147,7 +147,7 @@ def _answer_rows(result: Result) -> Iterator[tuple[str, str]]:
 
 def _errors(result: Result) -> str:
     """The same error seen in other ways."""
-    errors = result.rungs.errors
+    errors = result.log_z_by_rung.errors
     ways = {} if errors is None else {"tours": errors.tours, "groups": errors.groups}
     known = [f"{error:.4f} by {name}" for name, error in ways.items() if np.isfinite(error)]
     return f" ({', '.join(known)})" if known else ""
@@ -174,7 +174,7 @@ def _run_rows(result: Result) -> Iterator[tuple[str, str]]:
         likelihood = result.mean_log_likelihood
         shown = f"{likelihood.value:.4f} ± {likelihood.std_error:.4f} over {likelihood.num_rows} rows"
         yield "mean log-likelihood", shown
-    cut = f", the first {result.rungs.num_cut} left out" if result.rungs.num_cut else ""
+    cut = f", the first {result.log_z_by_rung.num_cut} left out" if result.log_z_by_rung.num_cut else ""
     sweeps = f"{result.num_chains} × {result.num_sweeps} (+ {result.num_warmup_sweeps} of warm-up){cut}"
     yield "chains × sweeps", sweeps
     yield "seconds", f"{result.seconds:.1f}"

@@ -61,10 +61,10 @@ class Lines(NoView):
         """The likelihoods with their standard errors, and the time left."""
         self._speed.count()
         total = num_updates_in_all(self._how, row)
-        if row.num_updates % self._every == 0 or row.num_updates == total or row.checked is not None:
+        if row.num_updates % self._every == 0 or row.num_updates == total or row.ais_check is not None:
             parts = [f"{stage_of(row)} {row.num_updates} of {total}"]
             parts += [_likelihood(name, getattr(row, name)) for name in NAMES if getattr(row, name) is not None]
-            parts += [check_in_words(row)] if row.checked is not None else []
+            parts += [check_in_words(row)] if row.ais_check is not None else []
             parts += [trouble] if (trouble := trouble_in_words(row)) else []
             self._say(", ".join([*parts, self._speed.in_words(total - row.num_updates)]))
 
@@ -117,7 +117,7 @@ def _likelihood(name: str, likelihood: Any) -> str:
 def check_in_words(row: Any) -> str:
     """What an annealing pass of its own says of log Z, and what was followed."""
     followed = "" if row.tracked is None else f", followed {row.tracked.log_z:.3f} ± {row.tracked.std_error:.3f}"
-    return f"log Z by AIS {row.checked.log_z:.3f} ± {row.checked.std_error:.3f}{followed}"
+    return f"log Z by AIS {row.ais_check.log_z:.3f} ± {row.ais_check.std_error:.3f}{followed}"
 
 
 def trouble_in_words(row: Any) -> str:

@@ -59,7 +59,7 @@ class LiveView:
                 self._values[name].append(likelihood.value)
         if row.tracked is not None:
             self._trouble = trouble_in_words(row)
-        if row.checked is not None:
+        if row.ais_check is not None:
             self._checked = f"{check_in_words(row)} at update {row.num_updates}"
         if self._num_pictures and time.monotonic() - self._pictures_at >= _PICTURE_SECONDS:
             self._drawn = self._draw(samples(self._num_pictures))

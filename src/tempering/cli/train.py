@@ -12,12 +12,13 @@ import numpy as np
 import typer
 
 from tempering._errors import InputError
-from tempering.cli import common, training_plot
+from tempering.cli import common
 from tempering.cli.lines import Lines, NoView, View
 from tempering.cli.live import LiveView
 from tempering.cli.pictures import guess_image
 from tempering.cli.training_summary import Summary
-from tempering.frontends.load import load_data
+from tempering.frontends.loading import load_data
+from tempering.plots.training import HOW_TO_INSTALL, can_plot, check_can_plot, plot_training
 from tempering.training.settings import TrainSettings
 
 _NUM_LINES = 20  # in a log, unless --log-every says otherwise
@@ -39,7 +40,7 @@ def train_command(
     chains: Annotated[int, typer.Option(help="Chains of the method.")] = 2000,
     sweeps: Annotated[int, typer.Option(help="Sweeps per chain between two updates.")] = 25,
     rungs: Annotated[int, typer.Option(help="Inverse temperatures.")] = 100,
-    prior: common.PriorFlag = "exp:2",
+    rung_weights: common.RungWeightsFlag = "exp:2",
     alpha: Annotated[float, typer.Option(help="How far log Z follows each update, α of eq. 24.")] = 0.2,
     track: Annotated[bool, typer.Option(help="Whether the likelihood is known on the way.")] = True,
     track_every: Annotated[int, typer.Option(help="Updates between two looks at the likelihood.")] = 1,
@@ -72,9 +73,10 @@ def train_command(
     _check_flags(out, valid, {"--resume": resume, "--events": events, "--plot": plot}, early_stop, log_every)
     settings: dict[str, Any] = {
         "num_hidden": hidden, "method": method, "optimizer": optimizer, "weight_decay": decay, "num_updates": updates,
-        "batch_size": batch, "num_chains": chains, "num_sweeps": sweeps, "num_rungs": rungs, "prior": prior,
-        "alpha": alpha, "is_tracked": track, "track_every": track_every, "follow_every": follow_every,
-        "pretrain": pretrain, "check": check, "early_stop": early_stop, "seed": seed, "learning_rate": lr,
+        "batch_size": batch, "num_chains": chains, "num_sweeps": sweeps, "num_rungs": rungs,
+        "rung_weights": rung_weights, "alpha": alpha, "is_tracked": track, "track_every": track_every,
+        "follow_every": follow_every, "pretrain": pretrain, "check": check, "early_stop": early_stop, "seed": seed,
+        "learning_rate": lr,
     }  # fmt: skip
     how = TrainSettings(**settings)
     shape = _read_image(image)
@@ -146,7 +148,7 @@ def _check_flags(
     if log_every is not None and log_every < 1:
         raise InputError(f"--log-every must be 1 or more, got {log_every}.")
     if need_out["--plot"]:
-        training_plot.check_can_plot()
+        check_can_plot()
 
 
 def _read_image(image: str | None) -> tuple[int, int] | None:
@@ -179,13 +181,13 @@ def _write_files(run: Any, outcome: Any, out: Path | None, *, plot: bool | None,
     wants_plot = plot is not False and bool(outcome.rows)  # nothing to draw where nobody followed the likelihood
     try:
         run.save_model(files["model"])
-        if wants_plot and training_plot.can_plot():
+        if wants_plot and can_plot():
             files["plot"] = out / "training.svg"
-            training_plot.plot_training(outcome.rows, outcome.best_update, files["plot"])
+            plot_training(outcome.rows, outcome.best_update, files["plot"])
     except OSError as error:
         raise InputError(f"{out} cannot be written to: {error.strerror}. Make room, then resume.") from error
     if wants_plot and "plot" not in files:
-        common.say(f"No plot, which needs matplotlib: {training_plot.HOW_TO_INSTALL}.")
+        common.say(f"No plot, which needs matplotlib: {HOW_TO_INSTALL}.")
     return files | ({"events": out / "events"} if events else {})
 
 

@@ -8,8 +8,8 @@ from jaxtyping import Float, Int
 
 from tempering._errors import InputError
 from tempering._types import HostPerRung
-from tempering.stats import Draws
-from tempering.uncertainty import MIN_UNITS
+from tempering.estimators.uncertainty import MIN_UNITS
+from tempering.stats import ReducedDraws
 from tempering.verdicts import Finding, left_out
 
 _CHUNK_NUMBERS = 2**18  # of a chunk's draws × rungs: 2 MB, so that it stays in the cache between exp and product
@@ -30,7 +30,7 @@ class Pool:
     is_independent: bool  # every chain has one draw
 
     @classmethod
-    def of(cls, draws: Draws) -> "Pool":
+    def from_draws(cls, draws: ReducedDraws) -> "Pool":
         """All draws but those whose features are not finite."""
         num_chains, num_draws, num_features = draws.features.shape
         if draws.rungs.size == 0:
@@ -57,7 +57,7 @@ class Pool:
         """n_k: how many of them stand at each rung."""
         return np.bincount(self.rungs, self.weights, minlength=len(self.matrix)).astype(np.float64)
 
-    def at(self, rungs: Int[np.ndarray, " part"]) -> "Pool":
+    def restricted_to(self, rungs: Int[np.ndarray, " part"]) -> "Pool":
         """The draws at these rungs, which are in rising order, and log f there alone; units stay those of the whole."""
         where = np.isin(self.rungs, rungs)
         new_rung = np.searchsorted(rungs, self.rungs[where])
@@ -97,7 +97,7 @@ def _units(num_chains: int, num_draws: int) -> Int[np.ndarray, "chain draw"]:
     return units * min(total, _MAX_UNITS) // total
 
 
-def _checked_weights(draws: Draws) -> np.ndarray:
+def _checked_weights(draws: ReducedDraws) -> np.ndarray:
     if draws.weights is None:
         return np.ones(draws.rungs.shape)
     weights = np.asarray(draws.weights, np.float64)

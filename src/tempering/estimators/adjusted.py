@@ -7,8 +7,8 @@ from jaxtyping import Bool, Float
 from scipy.special import stdtrit
 
 from tempering._types import HostPerRung
-from tempering.estimators.logz import LogZ
-from tempering.uncertainty import Spread, spread_of_mean
+from tempering.estimators.log_z import LogZ
+from tempering.estimators.uncertainty import Uncertainty, uncertainty_of_mean
 from tempering.verdicts import Finding, Verdict, left_out
 
 _MAX_UNEVENNESS = 0.2  # of ĉ_k/r_k, over the second half of the adjustment
@@ -33,7 +33,7 @@ class Adjusted:
         return total / max(total.sum(), 1.0) / np.exp(self.log_prior)
 
     @property
-    def is_settled(self) -> bool:
+    def is_equilibrated(self) -> bool:
         """Whether the rungs were visited evenly and groups agree."""
         return _uneven(self) is None and _scattered(self) is None and _still_flooding(self) is None
 
@@ -58,21 +58,21 @@ def wang_landau(adjusted: Adjusted, *, log_z_base: float = 0.0) -> LogZ:
 def _mean_over_groups(method: str, adjusted: Adjusted, log_z_base: float) -> LogZ:
     # At a gain of 1/t the last Ẑ is itself an average over the trajectory, so it is not averaged again.
     findings = [finding(adjusted) for finding in (_nonfinite, _unreached, _uneven, _scattered, _still_flooding, _drift)]
-    return LogZ.from_spread(method, log_z_base + adjusted.log_z.mean(axis=0), _spread(adjusted), findings)
+    return LogZ.from_uncertainty(method, log_z_base + adjusted.log_z.mean(axis=0), _uncertainty(adjusted), findings)
 
 
-def _spread(adjusted: Adjusted) -> Spread:
+def _uncertainty(adjusted: Adjusted) -> Uncertainty:
     """The scatter of the groups, and what is left of their start, which they share.
 
     A bias that falls as 1/t is as large at the end as what it lost since half of the time. That loss squared, less the
     variance of its noise, is added to the variance.
     """
-    scatter, moved = spread_of_mean(adjusted.log_z), adjusted.halfway - adjusted.log_z
+    scatter, moved = uncertainty_of_mean(adjusted.log_z), adjusted.halfway - adjusted.log_z
     bias = moved.mean(axis=0)
     if scatter.dof < 1:
         return scatter
-    squared_bias = np.maximum(bias**2 - spread_of_mean(moved).std_error ** 2, 0.0)
-    return Spread(
+    squared_bias = np.maximum(bias**2 - uncertainty_of_mean(moved).std_error ** 2, 0.0)
+    return Uncertainty(
         std_error=np.sqrt(scatter.std_error**2 + squared_bias),
         bias=bias,
         skewness=np.zeros_like(bias),  # not to be had from ten values
@@ -106,7 +106,7 @@ def _uneven(adjusted: Adjusted) -> Finding | None:
     if off[rung] <= _MAX_UNEVENNESS:
         return None
     return Finding(
-        Verdict.UNSETTLED,
+        Verdict.UNEQUILIBRATED,
         f"rung {rung} had {adjusted.occupancy()[rung]:.2g} of the probability it should have in the second half",
         "adjust for longer, or with a gain that falls more slowly",
     )
@@ -119,7 +119,7 @@ def _scattered(adjusted: Adjusted) -> Finding | None:
     if scatter <= _MAX_SCATTER:
         return None
     return Finding(
-        Verdict.UNSETTLED,
+        Verdict.UNEQUILIBRATED,
         f"groups of chains scatter by {scatter:.2g} nats around their mean, more than {_MAX_SCATTER:g}",
         "adjust for longer",
     )
@@ -130,7 +130,7 @@ def _still_flooding(adjusted: Adjusted) -> Finding | None:
     if flooding == 0:
         return None
     return Finding(
-        Verdict.UNSETTLED,
+        Verdict.UNEQUILIBRATED,
         f"in {flooding} of {len(adjusted.has_slowed)} groups the gain had not yet begun to fall as 1/t",
         "adjust for longer; until then log Z keeps jumping by the size of the gain",
     )
@@ -138,12 +138,12 @@ def _still_flooding(adjusted: Adjusted) -> Finding | None:
 
 def _drift(adjusted: Adjusted) -> Finding | None:
     """At a gain of 1/t what is left of a bad start is as large as what the second half removed."""
-    spread = spread_of_mean(adjusted.log_z - adjusted.halfway)
+    uncertainty = uncertainty_of_mean(adjusted.log_z - adjusted.halfway)
     moved = float((adjusted.log_z - adjusted.halfway).mean(axis=0)[-1])
-    if spread.dof < 1 or abs(moved) <= stdtrit(spread.dof, 1 - _FALSE_ALARM / 2) * spread.std_error[-1]:
+    if uncertainty.dof < 1 or abs(moved) <= stdtrit(uncertainty.dof, 1 - _FALSE_ALARM / 2) * uncertainty.std_error[-1]:
         return None
     return Finding(
         Verdict.RELAXING,
-        f"log Z moved by {moved:+.2g} in the second half, {abs(moved) / spread.std_error[-1]:.1f} standard errors",
+        f"log Z moved by {moved:+.2g} in the second half, {abs(moved) / uncertainty.std_error[-1]:.1f} standard errors",
         "adjust for longer: as much again may be missing",
     )

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import logsumexp
 
 from tempering._types import HostPerRung
-from tempering.estimators.logz import LogZ
-from tempering.estimators.rts import log_occupancy, rts
+from tempering.estimators.log_z import LogZ
+from tempering.estimators.tempered import log_occupancy, rts
 from tempering.stats import BlockedStats, TemperingStats
 
 

@@ -83,7 +83,7 @@ def heavy_tails(log_weights: Float[np.ndarray, " chain"]) -> Finding | None:
     elif seen < MIN_EFFECTIVE:
         why = f"{weights} count as {seen:.3g}; an error bar needs {MIN_EFFECTIVE:g}"
     elif foreseen < MIN_EFFECTIVE:
-        why = f"{weights} with such spread count as {foreseen:.2g} if normal; an error bar needs {MIN_EFFECTIVE:g}"
+        why = f"{weights} with such uncertainty count as {foreseen:.2g} if normal; an error bar needs {MIN_EFFECTIVE:g}"
     else:
         return None
     return Finding(Verdict.HEAVY_TAILS, why, "anneal in more steps; then use more chains")

@@ -14,9 +14,9 @@ from jaxtyping import Float
 
 from tempering._errors import InputError
 from tempering._logspace import log_mean_exp
-from tempering.estimators.ais import from_mean_weights, not_finite
-from tempering.estimators.logz import LogZ
-from tempering.uncertainty import Spread, spread_of_mean
+from tempering.estimators.annealed import from_mean_weights, not_finite
+from tempering.estimators.log_z import LogZ
+from tempering.estimators.uncertainty import Uncertainty, uncertainty_of_mean
 from tempering.verdicts import Finding, Verdict
 
 _MAX_CROSSING = 3.0  # standard errors by which a lower bound may exceed an upper one
@@ -47,10 +47,10 @@ def raise_bound(log_weights: Float[np.ndarray, "row *chain rung"], *, log_z_base
     if not np.all(np.isfinite(per_row)):
         return _no_bound(log_weights, log_z_base)
     ratios = per_row - per_row[:, :1]  # log(Z_k / Z_0) as each row sees it
-    spread = spread_of_mean(ratios, bias=ratios.var(axis=0) / 2)
+    uncertainty = uncertainty_of_mean(ratios, bias=ratios.var(axis=0) / 2)
     values = log_z_base + ratios.mean(axis=0)
-    findings = (not_finite(log_weights), _loose(spread.bias[-1], spread.std_error[-1]))
-    return LogZ.from_spread("raise", values, spread, findings)
+    findings = (not_finite(log_weights), _loose(uncertainty.bias[-1], uncertainty.std_error[-1]))
+    return LogZ.from_uncertainty("raise", values, uncertainty, findings)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,8 +133,8 @@ def _mean_over_chains(log_weights: Float[np.ndarray, "row *chain rung"]) -> Floa
 def _no_bound(log_weights: Float[np.ndarray, "row *chain rung"], log_z_base: float) -> LogZ:
     """Some row has no weight at all: what it says is that log Z lies below infinity."""
     values = np.append(log_z_base, np.full(log_weights.shape[-1] - 1, np.inf))
-    unknown = Spread(np.full_like(values, np.inf), np.zeros_like(values), np.zeros_like(values), 0)
-    return LogZ.from_spread("raise", values, unknown, (not_finite(log_weights),))
+    unknown = Uncertainty(np.full_like(values, np.inf), np.zeros_like(values), np.zeros_like(values), 0)
+    return LogZ.from_uncertainty("raise", values, unknown, (not_finite(log_weights),))
 
 
 def _loose(bias: float, std_error: float) -> Finding | None:

@@ -4,10 +4,10 @@ import numpy as np
 from jaxtyping import Float
 
 from tempering._types import HostPerRung
-from tempering.estimators.logz import LogZ
-from tempering.estimators.rts import log_ratios
+from tempering.estimators.log_z import LogZ
+from tempering.estimators.tempered import log_ratios
+from tempering.estimators.uncertainty import uncertainty_by_jackknife
 from tempering.stats import BlockedStats, Recording
-from tempering.uncertainty import spread_by_jackknife
 
 
 def sd(recording: Recording, *, log_z_base: float = 0.0) -> LogZ:
@@ -41,7 +41,7 @@ def _from_transitions(method: str, stats: BlockedStats, transitions: np.ndarray,
     total = transitions.sum(axis=0, dtype=np.float64)
     values = log_ratios(stats, _log(stationary_law(total)))
     left_out = [log_ratios(stats, _log(stationary_law(total - group))) for group in transitions]
-    return LogZ.from_spread(method, log_z_base + values, spread_by_jackknife(values, np.array(left_out)))
+    return LogZ.from_uncertainty(method, log_z_base + values, uncertainty_by_jackknife(values, np.array(left_out)))
 
 
 def _log(law: HostPerRung) -> HostPerRung:

@@ -7,10 +7,10 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from tempering._errors import InputError
-from tempering.estimators.logz import LogZ
-from tempering.estimators.ti import check_base, finite_visits, nonfinite
+from tempering.estimators.log_z import LogZ
+from tempering.estimators.thermodynamic import check_base, finite_visits, nonfinite
+from tempering.estimators.uncertainty import Uncertainty, log_summed_by_unit, summed_by_unit, uncertainty_of_mean
 from tempering.stats import BlockedStats, TemperingStats
-from tempering.uncertainty import Spread, log_summed_by_unit, spread_of_mean, summed_by_unit
 from tempering.verdicts import Finding, Verdict
 
 PerStep: TypeAlias = Float[np.ndarray, "unit step"]
@@ -53,10 +53,10 @@ def stepping_stone(stats: TemperingStats | BlockedStats, direction: str = "up", 
     log_steps = sign * _log_means(log_sums, counts)
     values = log_z_base + _from_base(log_steps)
     draws = counts / np.maximum(counts.sum(axis=0), 1)
-    spread = _spread(sign, _shares(log_sums), draws, np.isfinite(log_steps))
+    uncertainty = _uncertainty(sign, _shares(log_sums), draws, np.isfinite(log_steps))
     first = 0 if is_up else 1  # the rung of the first step's draws
     findings = (nonfinite(stats), _unreached(counts, first), _no_overlap(log_sums, counts, first), _infinite(log_sums))
-    return LogZ.from_spread(f"stepping_{direction}", values, spread, findings)
+    return LogZ.from_uncertainty(f"stepping_{direction}", values, uncertainty, findings)
 
 
 def _log_means(log_sums: PerStep, counts: PerStep) -> Float[np.ndarray, " step"]:
@@ -66,7 +66,7 @@ def _log_means(log_sums: PerStep, counts: PerStep) -> Float[np.ndarray, " step"]
     return np.where(is_known, log_sum, np.nan) - np.log(np.where(is_known, count, 1.0))
 
 
-def _spread(sign: int, ratios: PerStep, draws: PerStep, is_known: Bool[np.ndarray, " step"]) -> Spread:
+def _uncertainty(sign: int, ratios: PerStep, draws: PerStep, is_known: Bool[np.ndarray, " step"]) -> Uncertainty:
     """From what leaving each unit out would change, given its shares of the ratios and of the draws of each step.
 
     The mean of those changes is Jensen's bias. A step that only one unit has seen has no known error, nor has what
@@ -75,9 +75,9 @@ def _spread(sign: int, ratios: PerStep, draws: PerStep, is_known: Bool[np.ndarra
     is_shared = is_known & (ratios < 1).all(axis=0) & (draws < 1).all(axis=0)
     ratios, draws = np.where(is_shared, ratios, 0.0), np.where(is_shared, draws, 0.0)
     influence = _from_base(sign * (len(draws) - 1) * (np.log1p(-draws) - np.log1p(-ratios)))
-    spread = spread_of_mean(influence, -influence.mean(axis=0))
-    std_error = spread.std_error + _from_base(np.where(is_shared, 0.0, np.inf))
-    return dataclasses.replace(spread, std_error=std_error)
+    uncertainty = uncertainty_of_mean(influence, -influence.mean(axis=0))
+    std_error = uncertainty.std_error + _from_base(np.where(is_shared, 0.0, np.inf))
+    return dataclasses.replace(uncertainty, std_error=std_error)
 
 
 def _shares(log_parts: PerStep) -> PerStep:

@@ -1,17 +1,23 @@
-"""One step of a chain: moves that leave every rung's density invariant, and simulated tempering over them."""
+"""One step of a chain: simulated tempering, annealing, and moves at a fixed rung."""
 
-from tempering.kernels.blackjax import BlackJAX as BlackJAX
+from tempering.kernels.annealing import AnnealDown as AnnealDown
+from tempering.kernels.annealing import AnnealState as AnnealState
+from tempering.kernels.annealing import AnnealUp as AnnealUp
+from tempering.kernels.annealing import positions_at_target as positions_at_target
 from tempering.kernels.continuous import ContinuousPosition as ContinuousPosition
 from tempering.kernels.continuous import ContinuousTempering as ContinuousTempering
-from tempering.kernels.gibbs import AbstractGibbsPath as AbstractGibbsPath
-from tempering.kernels.gibbs import BlockGibbs as BlockGibbs
+from tempering.kernels.guided import Guided as Guided
+from tempering.kernels.guided import GuidedTempering as GuidedTempering
 from tempering.kernels.held import Held as Held
-from tempering.kernels.hmc import HMC as HMC
-from tempering.kernels.move import AbstractMove as AbstractMove
-from tempering.kernels.random_walk import BitFlips as BitFlips
-from tempering.kernels.random_walk import RandomWalk as RandomWalk
-from tempering.kernels.schedule import AbstractSizedMove as AbstractSizedMove
-from tempering.kernels.schedule import Schedule as Schedule
+from tempering.kernels.moves import HMC as HMC
+from tempering.kernels.moves import AbstractGibbsPath as AbstractGibbsPath
+from tempering.kernels.moves import AbstractMove as AbstractMove
+from tempering.kernels.moves import AbstractSizedMove as AbstractSizedMove
+from tempering.kernels.moves import BitFlips as BitFlips
+from tempering.kernels.moves import BlackJAX as BlackJAX
+from tempering.kernels.moves import BlockGibbs as BlockGibbs
+from tempering.kernels.moves import RandomWalk as RandomWalk
+from tempering.kernels.moves import Schedule as Schedule
 from tempering.kernels.tempering import AbstractKernel as AbstractKernel
 from tempering.kernels.tempering import Position as Position
 from tempering.kernels.tempering import SimulatedTempering as SimulatedTempering

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from tempering._types import Key, PerRung, Scalar, State
-from tempering.kernels.move import AbstractMove
+from tempering.kernels.moves import AbstractMove
 from tempering.kernels.tempering import AbstractKernel
 from tempering.ladder import AbstractPath, Draw, Ladder
 

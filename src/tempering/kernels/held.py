@@ -1,18 +1,9 @@
 """Moves at a rung that does not change, to see how they fare there."""
 
-import equinox as eqx
-
-from tempering._types import Key, Rungs
-from tempering.kernels.move import AbstractMove
+from tempering._types import Key
+from tempering.kernels.moves import AbstractMove
 from tempering.kernels.tempering import AbstractKernel, Position
-from tempering.ladder import Ladder, MoveInfo
-
-
-class HeldDraw(eqx.Module):
-    """What a move at a held rung has to say."""
-
-    origin: Rungs
-    info: MoveInfo
+from tempering.ladder import HeldDraw, Ladder
 
 
 class Held(AbstractKernel):

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 
 from tempering._types import Key, Rungs, State
-from tempering.kernels.move import AbstractMove
+from tempering.kernels.moves import AbstractMove
 from tempering.ladder import Draw, Ladder
 
 

@@ -25,7 +25,7 @@ class AbstractModel(eqx.Module):
         """How x moves; a move that can be tuned is, during the warm-up."""
         raise NotImplementedError
 
-    def ladder(self) -> str:
+    def spacing(self) -> str:
         """How rungs are best spaced, in the words of `Settings.betas`."""
         return "uniform"
 

@@ -70,7 +70,7 @@ class GeometricPath(AbstractLinearPath):
         """log f − log p_1."""
         return self.log_f(x) - self.base.log_density(x)
 
-    def at(self, betas: HostPerRung) -> "GeometricPath":
+    def with_betas(self, betas: HostPerRung) -> "GeometricPath":
         """The same two ends, other steps between them."""
         return GeometricPath.create(self.log_f, self.base, betas)
 
@@ -100,7 +100,7 @@ class LikelihoodPath(AbstractLinearPath):
         """The log-likelihood."""
         return self.log_likelihood(x)
 
-    def at(self, betas: HostPerRung) -> "LikelihoodPath":
+    def with_betas(self, betas: HostPerRung) -> "LikelihoodPath":
         """The same prior and likelihood, other powers."""
         return LikelihoodPath.create(self.log_likelihood, self.base, betas)
 

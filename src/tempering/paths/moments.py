@@ -103,7 +103,7 @@ class GaussianMomentPath(AbstractPath):
 
         return jax.vmap(curvature)(self.betas)
 
-    def at(self, betas: HostPerRung) -> "GaussianMomentPath":
+    def with_betas(self, betas: HostPerRung) -> "GaussianMomentPath":
         """The same two Gaussians, other rungs."""
         return eqx.tree_at(lambda path: path.betas, self, jnp.asarray(checked_betas(betas), jnp.float32))
 

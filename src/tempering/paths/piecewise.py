@@ -112,7 +112,7 @@ class SequencePath(AbstractPiecewisePath):
         matrix[rungs, left], matrix[rungs, left + 1] = 1 - share, share
         return matrix
 
-    def at(self, betas: HostPerRung) -> "SequencePath":
+    def with_betas(self, betas: HostPerRung) -> "SequencePath":
         """The same densities, seen at other places between them."""
         return SequencePath.create(self.log_fs, self.base, betas, num_densities=self.num_densities)
 
@@ -166,7 +166,7 @@ class SubsampledPath(AbstractPiecewisePath):
         """The log-likelihood of the data so far at every rung, without the prior, which all share."""
         return jnp.maximum(self._log_likelihoods_so_far(x), _NOTHING)
 
-    def at(self, betas: HostPerRung) -> "SubsampledPath":
+    def with_betas(self, betas: HostPerRung) -> "SubsampledPath":
         """The same data in the same order, other shares of them."""
         return SubsampledPath.create(self.log_likelihoods, self.base, np.asarray(self.order), betas)
 

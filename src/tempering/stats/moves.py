@@ -62,9 +62,9 @@ class MoveCounts(eqx.Module):
 
 
 class TuningSums(eqx.Module):
-    """What the next schedule of a move is made from: acceptance by rung and step size, and each rung's spread.
+    """What the next schedule of a move is made from: acceptance by rung and step size, and each rung's scale.
 
-    The spread is Rao-Blackwellized: every draw counts at every rung, with weight q(k | x).
+    The scale is Rao-Blackwellized: every draw counts at every rung, with weight q(k | x).
     """
 
     low: Float[Array, "*axes"]  # the range of step sizes, cut into bins
@@ -88,7 +88,7 @@ class TuningSums(eqx.Module):
         """Add one draw."""
         assert draw.info is not None
         x = ravel_pytree(draw.x)[0]
-        place = (jnp.log(draw.info.scale) - jnp.log(self.low)) / (jnp.log(self.high) - jnp.log(self.low))
+        place = (jnp.log(draw.info.step_size) - jnp.log(self.low)) / (jnp.log(self.high) - jnp.log(self.low))
         where = (draw.origin, jnp.clip((place * _NUM_BINS).astype(jnp.int32), 0, _NUM_BINS - 1))
         posterior = jnp.nan_to_num(ladder.rung_posterior(draw.log_f))[:, None]
         off = jnp.where(jnp.isfinite(x), x - self.reference, 0.0).astype(jnp.float32)
@@ -127,8 +127,8 @@ class TuningCounts(eqx.Module):
         names = ("num_moves", "accepted", "weight", "first", "second")
         return TuningCounts(self.steps, **{name: getattr(self, name) + getattr(later, name) for name in names})
 
-    def spreads(self) -> Float[np.ndarray, "rung dim"]:
+    def scales(self) -> Float[np.ndarray, "rung dim"]:
         """The standard deviation of each coordinate at each rung; NaN where nothing is known."""
-        with np.errstate(divide="ignore", invalid="ignore"):  # a rung that no draw suits has no spread, and says so
+        with np.errstate(divide="ignore", invalid="ignore"):  # a rung that no draw suits has no scale, and says so
             mean = self.first / self.weight[:, None]
             return np.sqrt(self.second / self.weight[:, None] - mean**2)

@@ -7,14 +7,15 @@ import numpy as np
 from jaxtyping import Float
 
 from tempering._types import Key
-from tempering.diagnostics import Diagnosis, diagnose
-from tempering.estimators import LogZ, settled_rts
+from tempering.diagnosis import Diagnosis, diagnose
+from tempering.estimators import LogZ, equilibrated_rts
+from tempering.estimators.equilibration import equilibrated
 from tempering.kernels import BlockGibbs
 from tempering.ladder import Ladder
+from tempering.sampling import Setup
 from tempering.stats import BlockedStats
-from tempering.uncertainty import settled
 from tempering.verdicts import Finding, Verdict
-from tempering.warmup import AnnealedStart, Setup
+from tempering.warmups import AnnealedStart
 
 LOOK = 500  # sweeps between two verdicts
 MOST = 4000  # sweeps after the warm-up
@@ -64,5 +65,5 @@ def find_anew(key: Key, ladder: Ladder, num_chains: int, warmup: AnnealedStart) 
         if diagnosis.verdict.is_good:
             break
     assert diagnosis is not None
-    answer, stats = settled_rts(stage.recording), settled(stage.recording.stats)
+    answer, stats = equilibrated_rts(stage.recording), equilibrated(stage.recording.stats)
     return Anchor(answer, diagnosis, stage.ladder, stage.states, stats, stage.warmup_steps + stage.done)

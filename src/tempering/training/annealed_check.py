@@ -6,8 +6,9 @@ from tempering._types import Key
 from tempering.estimators import Annealed
 from tempering.ladder import Ladder
 from tempering.models import RBM
+from tempering.sampling import Setup
 from tempering.training.settings import Checking
-from tempering.warmup import AnnealedStart, Setup
+from tempering.warmups import AnnealedStart
 
 
 def annealed_log_z(key: Key, rbm: RBM, frequencies: np.ndarray, how: Checking) -> Annealed:

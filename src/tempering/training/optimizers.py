@@ -22,7 +22,7 @@ except ImportError as error:
 Number = float | int | Array
 Rate = Numbers | Callable[..., Any]  # a number, or a schedule of Optax: from the count of steps to a number
 
-METHODS = ("svd", "newton_schulz")
+FACTORIZATIONS = ("svd", "newton_schulz")
 """How `sharp` finds the orthogonal factor of a matrix."""
 
 _HIGHEST = jax.lax.Precision.HIGHEST  # ten bits, a GPU's own choice, are too few for a factor that is orthogonal
@@ -187,8 +187,8 @@ def _checked_rate(learning_rate: Rate) -> Any:
 
 
 def _check_method(method: str) -> None:
-    if method not in METHODS:
-        raise InputError(f'`method` must be one of {", ".join(METHODS)}, got "{method}".')
+    if method not in FACTORIZATIONS:
+        raise InputError(f'`method` must be one of {", ".join(FACTORIZATIONS)}, got "{method}".')
 
 
 def _check_number(name: str, value: Any, is_sound: Callable[[float], bool], wanted: str) -> None:

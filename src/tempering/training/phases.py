@@ -12,8 +12,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from tempering._types import Key
-from tempering.models.rbm import random_bits
-from tempering.models.rbm_batch import Chains, Moments, Parameters, gibbs, moments_of
+from tempering.models.rbm.batch import Chains, Moments, Parameters, gibbs, moments_of
+from tempering.models.rbm.binary import random_bits
 
 
 class AbstractPhase(eqx.Module):

@@ -11,16 +11,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tempering.directory import RunDirectory, filled
 from tempering.estimators import Annealed
 from tempering.models import RBM
-from tempering.models.rbm_batch import Parameters, product
+from tempering.models.rbm.batch import Parameters, product
 from tempering.results import MeanLogLikelihood
+from tempering.sampling.directory import RunDirectory, filled
 from tempering.training.annealed_check import annealed_log_z
 from tempering.training.metrics import Metrics
 from tempering.training.settings import TrainSettings
 from tempering.training.tracker import Tracked, as_rbm
-from tempering.training.trainer import Progress, Trainer
+from tempering.training.trainer import Trainer, TrainingUpdate
 from tempering.verdicts import Finding, Verdict
 
 SAVE_SECONDS = 30.0  # between two checkpoints
@@ -35,7 +35,7 @@ class Row:
     train: MeanLogLikelihood | None = None
     valid: MeanLogLikelihood | None = None
     tracked: Tracked | None = None
-    checked: Annealed | None = None  # log Z by AIS, where it was due
+    ais_check: Annealed | None = None  # log Z by AIS, where it was due
     is_pretraining: bool = False
 
     def to_dict(self) -> dict[str, Any]:
@@ -48,8 +48,8 @@ class Row:
         if self.tracked is not None:
             found |= {"log_z": self.tracked.log_z, "std_error": self.tracked.std_error}
             found |= {"verdict": self.tracked.verdict.label, "anchored": self.tracked.is_anchored}
-        if self.checked is not None:
-            found |= {"ais_log_z": self.checked.log_z, "ais_std_error": self.checked.std_error}
+        if self.ais_check is not None:
+            found |= {"ais_log_z": self.ais_check.log_z, "ais_std_error": self.ais_check.std_error}
         return {name: _plain(value) for name, value in found.items()}
 
 
@@ -146,7 +146,7 @@ class TrainingRun:
             self._keep()
             yield row
 
-    def _row(self, progress: Progress) -> Row:
+    def _row(self, progress: TrainingUpdate) -> Row:
         row = Row(progress.num_updates, progress.train, progress.valid, progress.tracked, self._checked(progress))
         if row.tracked is not None:
             self.findings = row.tracked.findings
@@ -161,7 +161,7 @@ class TrainingRun:
             self.stopped_early = self.settings.early_stop and high < self.best.interval[0]
         return row
 
-    def _checked(self, progress: Progress) -> Annealed | None:
+    def _checked(self, progress: TrainingUpdate) -> Annealed | None:
         checking = self.settings.checking
         if checking is None or progress.num_updates % checking.every:
             return None

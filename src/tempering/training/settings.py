@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from tempering._errors import InputError
 
-METHODS = ("tempered", "pcd", "cd")
+NEGATIVE_PHASES = ("tempered", "pcd", "cd")
 RATES = {"rmsspectral": 1e-5, "ssd": 1e-5, "adam": 1e-3, "sgd": 0.05}
 
 
@@ -40,7 +40,7 @@ class TrainSettings:
     num_chains: int = 2000
     num_sweeps: int = 25  # between two updates
     num_rungs: int = 100
-    prior: Any = "exp:2"
+    rung_weights: Any = "exp:2"
     alpha: float = 0.2  # of eq. 24
     is_tracked: bool = True  # whether the likelihood is known on the way
     track_every: int = 1  # updates between two looks at it, each over all rows
@@ -57,8 +57,8 @@ class TrainSettings:
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:
                 raise InputError(f"`{name}` must be a whole number, 1 or more; got {value!r}.")
-        if self.method not in METHODS:
-            raise InputError(f"`method` must be one of {', '.join(METHODS)}; got {self.method!r}.")
+        if self.method not in NEGATIVE_PHASES:
+            raise InputError(f"`method` must be one of {', '.join(NEGATIVE_PHASES)}; got {self.method!r}.")
         if not 0 <= self.weight_decay < float("inf"):
             raise InputError(f"`weight_decay` must be a finite number, 0 or more; got {self.weight_decay}.")
         if self.early_stop and not self.is_tracked:

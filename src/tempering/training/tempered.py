@@ -15,8 +15,8 @@ from tempering._types import Key, PerRung, Scalar
 from tempering.kernels import BlockGibbs, Position, SimulatedTempering
 from tempering.ladder import Ladder
 from tempering.models import RBMPath
-from tempering.models.rbm_batch import Moments, MomentSums, Parameters, largest_field
-from tempering.run import walk_chain
+from tempering.models.rbm.batch import Moments, MomentSums, Parameters, largest_field
+from tempering.sampling import walk_chain
 from tempering.stats import TemperingStats
 
 _KERNEL = SimulatedTempering(BlockGibbs())
@@ -168,7 +168,7 @@ def _told(sums: Float[Array, "group rung"], log_prior: PerRung) -> _Pair:
 def _target_sums(ladder: Ladder, positions: Position) -> MomentSums:
     weight = jnp.nan_to_num(_each(lambda x: ladder.rung_posterior(ladder.path.log_densities(x))[-1])(positions.x))
     v, field = (leaf.reshape(-1, leaf.shape[-1]) for leaf in (positions.x.v, positions.x.field))
-    return MomentSums.of(v, field, weight.ravel())
+    return MomentSums.from_chains(v, field, weight.ravel())
 
 
 def _each(function):

@@ -12,18 +12,18 @@ from scipy.special import stdtrit
 
 from tempering._errors import InputError
 from tempering._types import Key
+from tempering.api import Settings
+from tempering.estimators.uncertainty import uncertainty_by_jackknife
 from tempering.kernels import Position
 from tempering.ladder import Ladder
 from tempering.models import RBM, RBMPath
-from tempering.models.rbm import Base
-from tempering.models.rbm_batch import Parameters, largest_field
+from tempering.models.rbm.batch import Parameters, largest_field
+from tempering.models.rbm.binary import Base
 from tempering.results import MeanLogLikelihood
-from tempering.settings import Settings
 from tempering.training.anchor import find_anew, left_out
 from tempering.training.tempered import Followed, Reading, follow
-from tempering.uncertainty import spread_by_jackknife
 from tempering.verdicts import Finding, Verdict, gravest
-from tempering.warmup import AnnealedStart
+from tempering.warmups import AnnealedStart
 
 TRACKER_SWEEPS = 5  # between two updates, unless told
 MIN_OVERLAP = 0.3  # effective share of the chains under new parameters; below, old draws say little of them
@@ -91,7 +91,7 @@ class Tracker:
         num_chains: int = 200,
         num_sweeps: int = TRACKER_SWEEPS,
         num_rungs: int = 100,
-        prior: Any = "ends",
+        rung_weights: Any = "ends",
         alpha: float = 0.2,
         num_groups: int = 20,
         patience: int = 20,
@@ -105,7 +105,7 @@ class Tracker:
             raise InputError(
                 f"`num_chains` must be a multiple of `num_groups`, 4 or more; got {num_chains}, {num_groups}."
             )
-        settings = Settings(num_chains=num_chains, num_rungs=num_rungs, prior=prior, seed=seed)
+        settings = Settings(num_chains=num_chains, num_rungs=num_rungs, rung_weights=rung_weights, seed=seed)
         self._betas = np.linspace(0.0, 1.0, num_rungs)
         self._log_prior = settings.make_log_prior(self._betas)
         self._logits = rbm.base_logits("bias" if base is None else base)
@@ -261,7 +261,7 @@ def _followed(key: Key, followed: Followed, rbm: Parameters, alpha: float, num_s
 def _jackknife(left_out: Any) -> float:
     """The standard error of an estimate from its values with one group of chains left out at a time."""
     column = np.asarray(left_out, np.float64)[:, None]
-    return float(spread_by_jackknife(column.mean(axis=0), column).std_error[0])
+    return float(uncertainty_by_jackknife(column.mean(axis=0), column).std_error[0])
 
 
 def _lag(reading: Reading) -> float:

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from tempering._types import Key, Scalar
 from tempering.models import RBM
-from tempering.models.rbm_batch import Chains, Parameters, moments_of, product
+from tempering.models.rbm.batch import Chains, Parameters, moments_of, product
 from tempering.results import MeanLogLikelihood
 from tempering.training.optimizers import make_optimizer, optax
 from tempering.training.phases import AbstractPhase, ContrastiveDivergence, Persistent, gradient
@@ -27,7 +27,7 @@ _STARTS = 2**31 - 1  # part of the random key, far from the numbers of updates
 
 
 @dataclasses.dataclass(frozen=True)
-class Progress:
+class TrainingUpdate:
     """Where training stands after an update; log Z is that of the parameters before it, which the draws speak of."""
 
     num_updates: int
@@ -114,12 +114,12 @@ class Trainer:
         assert self.state.followed is not None
         self.tracker.recall(self.state.followed, self.state.parameters, memory["tracker"])
 
-    def run(self) -> Iterator[Progress]:
+    def run(self) -> Iterator[TrainingUpdate]:
         """The rest of the updates, each with what is known after it."""
         while self.num_updates < self.settings.num_updates:
             yield self.step()
 
-    def step(self) -> Progress:
+    def step(self) -> TrainingUpdate:
         """One update."""
         settings, before, tracker = self.settings, self.state.parameters, self.tracker
         is_due = settings.is_tracked and (self.num_updates + 1) % settings.track_every == 0
@@ -137,14 +137,14 @@ class Trainer:
         if reading is not None and settings.is_tracked:
             self._readings.append(reading)
         if not is_due or tracker is None:
-            return Progress(self.num_updates, before)
+            return TrainingUpdate(self.num_updates, before)
         assert self.state.followed is not None
         tracked = tracker.take(self.state.followed, self._readings, before)
         self._readings = []
         self.state = dataclasses.replace(self.state, followed=tracker.followed)  # which may have been made anew
         means = {name: float(value) for name, value in jax.device_get(known).items()}
         likelihoods = {name: tracked.mean_log_likelihood(means[name], len(self.rows[name])) for name in means}
-        return Progress(self.num_updates, before, tracked, likelihoods["train"], likelihoods.get("valid"))
+        return TrainingUpdate(self.num_updates, before, tracked, likelihoods["train"], likelihoods.get("valid"))
 
     def _batch(self, number: int) -> Chains:
         """Rows in an order that depends on the seed and the epoch alone, so that a resumed run sees the same."""
@@ -165,7 +165,7 @@ class Trainer:
         if settings.method != "tempered" and not settings.is_tracked:
             return None
         own: dict[str, Any] = {"num_sweeps": TRACKER_SWEEPS} if settings.method != "tempered" else {
-            "num_chains": settings.num_chains, "num_sweeps": settings.num_sweeps, "prior": settings.prior
+            "num_chains": settings.num_chains, "num_sweeps": settings.num_sweeps, "rung_weights": settings.rung_weights
         }  # fmt: skip
         frequencies = self.data.mean(axis=0)
         return Tracker(rbm, frequencies, num_rungs=settings.num_rungs, alpha=settings.alpha, seed=settings.seed, **own)

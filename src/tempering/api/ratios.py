@@ -1,0 +1,45 @@
+"""Two answers side by side: how many times more probable the data are under one model than under another."""
+
+import dataclasses
+
+import numpy as np
+
+from tempering._errors import InputError
+from tempering.estimators import LogZ
+from tempering.results import LogRatio, Result
+from tempering.verdicts import Finding
+
+
+def log_ratio(a: Result | LogZ, b: Result | LogZ) -> LogRatio:
+    """log Z_a − log Z_b, the log Bayes factor where both are evidences of the same data.
+
+    ```python
+    log_ratio(estimate(model_a), estimate(model_b, seed=1)).summary()
+    ```
+
+    Errors add in quadrature, and so do the distances to each end of the two intervals, which need not be symmetric
+    (MOVER: Zou and Donner 2008). That is for independent runs: give them different seeds, for runs with one seed share
+    random numbers, and the error told is then not theirs.
+    """
+    if a is b or _is_same_run(a, b):
+        raise InputError(
+            "log_ratio(a, b) needs two runs, and these are one: their ratio is 1 whatever the model. Estimate both "
+            "models, with different seeds."
+        )
+    (low_a, high_a), (low_b, high_b) = a.interval, b.interval
+    value = a.log_z - b.log_z
+    below, above = np.hypot(a.log_z - low_a, high_b - b.log_z), np.hypot(high_a - a.log_z, b.log_z - low_b)
+    findings = (*_findings(a, "the first"), *_findings(b, "the second"))
+    return LogRatio(
+        value, float(np.hypot(a.std_error, b.std_error)), (float(value - below), float(value + above)), findings
+    )
+
+
+def _is_same_run(a: Result | LogZ, b: Result | LogZ) -> bool:
+    """Two runs never agree in every digit of the estimate and of its error, unless they are the same run."""
+    return (a.log_z, a.std_error) == (b.log_z, b.std_error) and a.std_error > 0
+
+
+def _findings(answer: Result | LogZ, which: str) -> tuple[Finding, ...]:
+    found = answer.diagnosis.findings if isinstance(answer, Result) else answer.findings
+    return tuple(dataclasses.replace(finding, seen=f"in {which} run, {finding.seen}") for finding in found)

@@ -1,0 +1,333 @@
+"""log Z from several runs whose Ẑ differ, as warm-ups and interrupted runs leave them (Appendix A)."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import logsumexp, stdtrit
+
+from tempering._errors import InputError
+from tempering._types import HostPerRung
+from tempering.estimators.equilibration import drift_between_halves
+from tempering.estimators.log_z import LogZ
+from tempering.estimators.uncertainty import Uncertainty, log_summed_by_unit, uncertainty_of_mean
+from tempering.stats import BlockedStats, TemperingStats
+from tempering.verdicts import Finding, Verdict, left_out
+
+_TOLERANCE = 1e-12  # of the gradient at a rung, relative to the posterior mass there
+_MAX_ITERATIONS = 200
+_ROUNDING = 1e-13  # in the likelihood per draw
+_FAR = 50.0  # nats; from further away Newton's step is of no use, and its exponential overflows
+_SHORTER = 0.5 ** np.arange(6)  # of Newton's step
+_MIN_OCCUPANCY = 0.2  # of a rung's prior probability
+_MAX_DRIFT = 3.0  # standard errors between the two halves of a run
+_FALSE_ALARM = 0.01  # the probability that runs which agree are said to disagree
+
+
+def mixed(runs: Sequence[TemperingStats | BlockedStats], *, log_z_base: float = 0.0) -> LogZ:
+    """log Z_k from all runs at once: with one run it is RTS, with more each counts where its own Ẑ was good.
+
+    It maximises the likelihood of Appendix A, which is concave in log Z. Run t has N_t draws, occupancy ĉ^t, and was
+    made under the law r^t, Ẑ^t:
+
+        L[Z] = Σ_t N_t Σ_k ĉ^t_k log Z_k − Σ_t N_t log Σ_k r^t_k Z_k / Ẑ^t_k.
+
+    It lies when the chains of an early run still climb from their start, for all runs count as equilibrium. Such a
+    run drifts, or pulls log Z away from the others, which is seen if it exceeds the noise. Leave it out then.
+
+    ```python
+    answer = mixed([first.stats, second.stats], log_z_base=path.log_z_base())
+    ```
+    """
+    given = _checked([run.on_host() for run in runs])
+    used = [run for run in given if np.isfinite(run.log_sums).any()]  # a run without a finite draw says nothing
+    reached = np.asarray(np.any([np.isfinite(run.log_sums).any(axis=(0, 1)) for run in given], axis=0))
+    findings = [_nonfinite(given), _unreached(reached)]
+    if not reached[0]:
+        unknown = uncertainty_of_mean(np.zeros((0, len(reached))))
+        return LogZ.from_uncertainty("mixed", np.full(len(reached), np.nan), unknown, findings)
+    likelihood = _Likelihood.from_runs(used, reached)
+    log_z = _maximum(likelihood)
+    shares = likelihood.shares_at(log_z)
+    scores = _Scores.from_runs(used, shares, reached)
+    findings += [_unconverged(likelihood, shares), _no_overlap(shares, used), _uneven(likelihood, shares)]
+    findings += [_disagreement(scores), _relaxing(used)]
+    values = _placed(log_z - log_z[0], reached, elsewhere=-np.inf)  # where nobody was, this likelihood says Z = 0
+    return LogZ.from_uncertainty("mixed", log_z_base + values, _on_all_rungs(scores.spread(), reached), findings)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Likelihood:
+    """L[Z] per draw, over the rungs that were reached."""
+
+    log_law: Float[np.ndarray, "run rung"]  # log r^t_k − log Ẑ^t_k, up to a constant per run
+    weights: Float[np.ndarray, " run"]  # N_t / N
+    log_prior: HostPerRung  # log Σ_t N_t r^t_k / N
+    log_counts: HostPerRung  # log Σ_t N_t ĉ^t_k / N
+    start: HostPerRung  # log Z to begin from
+
+    @classmethod
+    def from_runs(cls, runs: Sequence[BlockedStats], reached: np.ndarray) -> "_Likelihood":
+        """Draws are counted by their posteriors, whose float32 sums differ from whole numbers in the seventh digit."""
+        log_sums = np.array([_log_sum(run.log_sums, axis=(0, 1)) for run in runs])[:, reached]
+        log_draws = _log_sum(log_sums, axis=1)
+        weights = np.exp(log_draws - _log_sum(log_draws))
+        log_priors = np.array([run.log_prior for run in runs])[:, reached]
+        log_guesses = np.array([run.log_z_guess for run in runs])[:, reached]
+        log_counts = _log_sum(log_sums, axis=0) - _log_sum(log_draws)
+        return cls(
+            log_priors - log_guesses, weights, np.log(weights @ np.exp(log_priors)), log_counts, weights @ log_guesses
+        )
+
+    def shares_at(self, log_z: HostPerRung) -> "_Shares":
+        """What each run should have seen if this were log Z."""
+        log_joint = self.log_law + log_z
+        log_shares = log_joint - _log_sum(log_joint, axis=1, keepdims=True)
+        return _Shares(log_shares, self.weights, _log_sum(np.log(self.weights)[:, None] + log_shares, axis=0))
+
+    def rise(self, log_z: HostPerRung, step: HostPerRung) -> float:
+        """How much L gains by a step; not as a difference of two L, which would lose its digits."""
+        log_growth = _log_sum(self.shares_at(log_z).log_shares + step, axis=1)
+        return float(np.exp(self.log_counts) @ step - self.weights @ log_growth)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Shares:
+    """s^t_k = r^t_k Z_k/Ẑ^t_k, normalised over rungs: the occupancy that log Z predicts for each run.
+
+    Minus the second derivative of L is diag(S) − Σ_t w_t s^t s^tᵀ with S_k = Σ_t w_t s^t_k. Divided by S it is 1 minus
+    a walk over rungs that forgets its rung for a run and its run for a rung, so that T × T equations solve it.
+    """
+
+    log_shares: Float[np.ndarray, "run rung"]  # log s^t_k
+    weights: Float[np.ndarray, " run"]  # w_t = N_t / N
+    log_total: HostPerRung  # log S_k
+
+    @property
+    def run_given_rung(self) -> Float[np.ndarray, "run rung"]:
+        """w_t s^t_k / S_k, which adds up to 1 over runs."""
+        return self.weights[:, None] * np.exp(self.log_shares - self.log_total)
+
+    def overlap(self) -> float:
+        """How fast the walk from run to run forgets where it was: 0 where two sets of runs share no rung, up to 1."""
+        if min(self.log_shares.shape) == 1:  # one run, or one rung
+            return 1.0
+        symmetric = np.sqrt(self.run_given_rung * np.exp(self.log_shares))  # times its transpose: A, made symmetric
+        return float(1 - np.linalg.svd(symmetric, compute_uv=False)[1] ** 2)
+
+    def solved(self, scores: Float[np.ndarray, "*unit rung"]) -> Float[np.ndarray, "*unit rung"]:
+        """x of (diag(S) − Σ_t w_t s^t s^tᵀ) x = S · scores, up to a constant: at a cost of K T² + T³.
+
+        x_k = scores_k + Σ_t P(t | k) y_t with y_t = Σ_k s^t_k x_k, hence y_t = Σ_k s^t_k scores_k + Σ_u A_tu y_u with
+        A_tu = Σ_k s^t_k P(u | k). A is stochastic and w its stationary law; 1 − A + 1 wᵀ has no null direction left.
+        """
+        shares, owners = np.exp(self.log_shares), self.run_given_rung
+        system = np.eye(len(shares)) - shares @ owners.T + self.weights
+        by_run = np.linalg.lstsq(system, shares @ np.atleast_2d(scores).T, rcond=None)[0]
+        return scores + (by_run.T @ owners).reshape(scores.shape)
+
+
+def _maximum(likelihood: _Likelihood) -> HostPerRung:
+    """log Z where L is largest.
+
+    A step of Z_k ← Z_k Σ_t N_t ĉ^t_k / Σ_t N_t s^t_k never lowers L, because log lies below its tangents; with one run
+    it ends at the maximum. Newton's step, shortened if need be, is taken instead wherever it raises L as much.
+    """
+    log_z = likelihood.start
+    for _ in range(_MAX_ITERATIONS):
+        shares = likelihood.shares_at(log_z)
+        step = likelihood.log_counts - shares.log_total
+        if np.abs(step).max() <= _TOLERANCE:
+            break
+        newton = shares.solved(np.expm1(np.minimum(step, _FAR)))
+        enough = likelihood.rise(log_z, step) - _ROUNDING
+        shortened = (newton * factor for factor in _SHORTER)
+        step = next((shorter for shorter in shortened if likelihood.rise(log_z, shorter) >= enough), step)
+        log_z = log_z + step - step[0]
+    return log_z
+
+
+@dataclasses.dataclass(frozen=True)
+class _Scores:
+    """What each independent unit adds to the gradient of L in each run, relative to S_k."""
+
+    by_run: Float[np.ndarray, "run unit rung"]
+    shares: _Shares
+
+    @classmethod
+    def from_runs(cls, runs: Sequence[BlockedStats], shares: _Shares, reached: np.ndarray) -> "_Scores":
+        """Chains that go on from run to run are one unit each.
+
+        Where runs have different numbers of chains, or so few that they were cut into stretches, each run has its own.
+        """
+        by_unit = [log_summed_by_unit(run.log_sums)[:, reached] for run in runs]
+        log_scale = _log_sum(np.concatenate(by_unit)) + shares.log_total
+        scores = []
+        for log_sums, log_shares in zip(by_unit, shares.log_shares, strict=True):
+            log_draws = _log_sum(log_sums, axis=1, keepdims=True)
+            scores.append(np.exp(log_sums - log_scale) - np.exp(log_draws + log_shares - log_scale))
+        numbers = {run.num_chains for run in runs} | {len(log_sums) for log_sums in by_unit}
+        return cls(np.array(scores) if len(numbers) == 1 else _side_by_side(scores), shares)
+
+    @property
+    def num_units(self) -> int:
+        """Independent units."""
+        return self.by_run.shape[1]
+
+    def influence(self) -> Float[np.ndarray, "unit rung"]:
+        """What each unit contributes to log Z_k − log Z_0; their mean is the error to first order."""
+        return self.num_units * _from_rung_0(self.shares.solved(self.by_run.sum(axis=0)))
+
+    def spread(self) -> Uncertainty:
+        """The sandwich: independent contributions through the inverse of the curvature. With one run, eqs. 15 and 16.
+
+        The bias is −½ I⁻¹ Σ_t w_t Σ_ij κ^t_kij V_ij, with κ^t the third cumulants of the shares and V the covariance.
+        """
+        influence = self.influence()
+        if self.num_units < 2:
+            return uncertainty_of_mean(influence)
+        third = np.zeros(influence.shape[1])
+        for share, owner in zip(np.exp(self.shares.log_shares), self.shares.run_given_rung, strict=True):
+            squares = ((influence - influence @ share[:, None]) ** 2).sum(axis=0)
+            third += owner * (squares - share @ squares)
+        scale = self.num_units * (self.num_units - 1)
+        return uncertainty_of_mean(influence, _from_rung_0(self.shares.solved(-third / (2 * scale))))
+
+    def pulls(self) -> tuple[Float[np.ndarray, " run"], Float[np.ndarray, " run"]]:
+        """How far each run pulls log Z of the target away from the answer, and the standard error of that."""
+        moved = self.shares.solved(self.by_run.sum(axis=0))
+        pulls, std_errors = [], []
+        triples = zip(self.by_run, np.exp(self.shares.log_shares), self.shares.run_given_rung, strict=True)
+        for scores, share, owner in triples:
+            # A unit also moves the answer, and with it what the run should have seen.
+            left = _from_rung_0(self.shares.solved(scores - owner * (moved - moved @ share[:, None])))[:, -1:]
+            pulls.append(left.sum())
+            std_errors.append(uncertainty_of_mean(self.num_units * left).std_error[0])
+        return np.array(pulls), np.array(std_errors)
+
+
+def _side_by_side(scores: list[np.ndarray]) -> Float[np.ndarray, "run unit rung"]:
+    """Each run's units beside those of the others, to whose runs they add nothing."""
+    ends = np.cumsum([len(of_run) for of_run in scores])
+    apart = np.zeros((len(scores), ends[-1], scores[0].shape[1]))
+    for run, (end, of_run) in enumerate(zip(ends, scores, strict=True)):
+        apart[run, end - len(of_run) : end] = of_run
+    return apart
+
+
+def _log_sum(log_x: np.ndarray, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False) -> np.ndarray:
+    return np.asarray(logsumexp(log_x, axis=axis, keepdims=keepdims))
+
+
+def _from_rung_0(log_z: Float[np.ndarray, "*unit rung"]) -> Float[np.ndarray, "*unit rung"]:
+    return log_z - log_z[..., :1]
+
+
+def _placed(values: Float[np.ndarray, " reached"], reached: np.ndarray, elsewhere: float) -> HostPerRung:
+    """Values of the reached rungs at their places among all."""
+    everywhere = np.full(len(reached), elsewhere)
+    everywhere[reached] = values
+    return everywhere
+
+
+def _on_all_rungs(uncertainty: Uncertainty, reached: np.ndarray) -> Uncertainty:
+    return Uncertainty(
+        _placed(uncertainty.std_error, reached, np.inf),
+        _placed(uncertainty.bias, reached, 0.0),
+        _placed(uncertainty.skewness, reached, 0.0),
+        uncertainty.dof,
+    )
+
+
+def _checked(runs: list[BlockedStats]) -> list[BlockedStats]:
+    if not runs:
+        raise InputError("`mixed` needs the statistics of at least one run, got none.")
+    for number, run in enumerate(runs):
+        if not np.array_equal(run.betas, runs[0].betas):
+            raise InputError(
+                f"`mixed` needs runs over the same inverse temperatures: those of run {number} are not those of run 0. "
+                "Runs over different ladders share no Z_k; estimate from each."
+            )
+    return runs
+
+
+def _nonfinite(runs: list[BlockedStats]) -> Finding | None:
+    bad, total = (int(sum(getattr(run, name).sum() for run in runs)) for name in ("num_nonfinite", "num_draws"))
+    return left_out(bad, total)
+
+
+def _unreached(reached: np.ndarray) -> Finding | None:
+    empty = np.flatnonzero(~reached)
+    if len(empty) == 0:
+        return None
+    return Finding(
+        Verdict.UNREACHED,
+        f"{len(empty)} of {len(reached)} rungs had no posterior mass in any run, the first of them rung {empty[0]}",
+        "add a run with a better guess of log Z, or more rungs where densities do not overlap",
+    )
+
+
+def _unconverged(likelihood: _Likelihood, shares: _Shares) -> Finding | None:
+    gradient = np.abs(likelihood.log_counts - shares.log_total).max()
+    if gradient <= _TOLERANCE:
+        return None
+    return Finding(
+        Verdict.UNCONVERGED,
+        f"the relative gradient of the likelihood is {gradient:.1e} after {_MAX_ITERATIONS} iterations, "
+        f"not {_TOLERANCE:.0e}",
+        "leave out the runs whose guesses of log Z are the poorest",
+    )
+
+
+def _no_overlap(shares: _Shares, runs: list[BlockedStats]) -> Finding | None:
+    """Below one draw in common, between any two sets of runs, nothing ties the rungs of one to those of the other."""
+    num_draws = sum(int(run.num_draws.sum()) for run in runs)
+    if shares.overlap() * num_draws >= 1:
+        return None
+    return Finding(
+        Verdict.NO_OVERLAP,
+        f"some runs have only {shares.overlap():.1e} of their rungs in common with the others",
+        "add a run with a guess of log Z between theirs, or leave the poorest out",
+    )
+
+
+def _uneven(likelihood: _Likelihood, shares: _Shares) -> Finding | None:
+    occupancy = np.exp(shares.log_total - likelihood.log_prior)
+    rung = int(occupancy.argmin())
+    if occupancy[rung] >= _MIN_OCCUPANCY:
+        return None
+    return Finding(
+        Verdict.UNEVEN,
+        f"all runs together gave a rung only {occupancy[rung]:.2g} of the probability it should have",
+        "add a longer run with a better guess of log Z",
+    )
+
+
+def _relaxing(runs: list[BlockedStats]) -> Finding | None:
+    drifts = np.array([drift_between_halves(run) for run in runs])
+    worst = int(np.abs(drifts).argmax())
+    if abs(drifts[worst]) <= _MAX_DRIFT:
+        return None
+    return Finding(
+        Verdict.RELAXING,
+        f"the second half of run {worst} of {len(runs)} differs from its first by {drifts[worst]:+.1f} standard errors",
+        "leave that run out if it is an early one, or run more sweeps",
+    )
+
+
+def _disagreement(scores: _Scores) -> Finding | None:
+    """Runs of one truth pull by no more than their noise: a Student test for each, Bonferroni over runs."""
+    num_runs = len(scores.by_run)
+    if num_runs < 2 or scores.num_units < 2:
+        return None
+    pulls, std_errors = scores.pulls()
+    off = np.abs(np.divide(pulls, std_errors, out=np.zeros(num_runs), where=std_errors > 0))
+    worst = int(off.argmax())
+    if off[worst] <= stdtrit(scores.num_units - 1, 1 - _FALSE_ALARM / (2 * num_runs)):
+        return None
+    return Finding(
+        Verdict.DISAGREES,
+        f"run {worst} of {num_runs} pulls log Z by {pulls[worst]:+.2g}, {off[worst]:.1f} of its standard errors",
+        "leave out runs whose chains had not yet forgotten their start, usually the first ones",
+    )

@@ -1,0 +1,242 @@
+"""Thermodynamic integration: log Z as the integral of its own slope over β, by a rule over the rungs."""
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Bool, Float
+from scipy.integrate import cumulative_simpson, cumulative_trapezoid
+
+from tempering._errors import InputError
+from tempering._types import HostPerRung
+from tempering.estimators.log_z import LogZ
+from tempering.estimators.uncertainty import log_summed_by_unit, summed_by_unit, uncertainty_of_mean
+from tempering.stats import BlockedStats, TemperingStats
+from tempering.verdicts import Finding, Verdict, left_out
+
+RULES = ("riemann", "trapezoid", "simpson", "corrected")
+
+_LEAST_COUNT = 0.5  # draws at a rung, to say anything of it
+_LEAST_WEIGHT = 1e-20  # Σ q(k | x); products below 1e-38 are lost in float32, and 10¹⁰ of them do not matter here
+_LEAST_SHARE = 1e-12  # of a rung's weight: what is left without one unit is rounding below this
+_MANY_DRAWS = 20  # a rung that should have so many is left empty by chance once in e^20
+
+
+def ti(
+    stats: TemperingStats | BlockedStats,
+    rule: str = "trapezoid",
+    *,
+    rao_blackwell: bool = False,
+    log_z_base: float = 0.0,
+) -> LogZ:
+    """log Z_k = log Z_0 + ∫ E_β[s] dβ up to β_k, s = d log f_β/dβ (eq. 20), by a rule over the rungs.
+
+    E_k is the mean of s over the draws that stand at rung k; with `rao_blackwell`, over all draws with weight q(k | x)
+    (eq. 21). Rungs without draws get theirs by interpolation in β (Section 4.3). Rules: "riemann", from the upper end
+    of each step as in the paper, "trapezoid", "simpson", and "corrected", the trapezoid less h²/12 (V_{k+1} − V_k)
+    with V = d² log Z/dβ² = Var(s) + E[ds/dβ] (Friel, Hurn and Wyse 2014; the second term is 0 on a geometric path).
+
+    There are two errors. `std_errors` is the noise of the draws. `biases` is what the rule makes of a curve that it
+    knows at the rungs only: its distance from the corrected rule, plus the next term of that rule's own error. It
+    stays when the run is made longer, and is called COARSE where it exceeds the noise. It lies, like every estimate
+    here, while chains remember their start, and where s has no mean: a target that is 0 where the base is not.
+
+    ```python
+    stats = TemperingStats.empty(ladder, with_slopes=True)  # what a run must keep
+    answer = ti(stats, "simpson", log_z_base=path.log_z_base())
+    ```
+    """
+    check_base(log_z_base, "thermodynamic integration")
+    if rule not in RULES:
+        raise InputError(f"`rule` must be one of {', '.join(RULES)}; got {rule!r}.")
+    stats = stats.on_host()
+    curve = _Curve.from_stats(stats, rao_blackwell)
+    method = f"ti_{rule}" if not rao_blackwell else "ti_rb" if rule == "trapezoid" else f"ti_rb_{rule}"
+    unreached = _unreached(stats, curve.is_known)
+    if not np.isfinite(curve.whole).all():  # no rung was reached, or a slope is infinite
+        unknown = np.full(len(stats.betas), np.nan)
+        return LogZ.from_uncertainty(
+            method, unknown, uncertainty_of_mean(unknown[None]), (nonfinite(stats), _no_mean(), unreached)
+        )
+    values, left_out = (_integrated(rule, stats.betas, *part) for part in (curve.whole, curve.left_out))
+    error = _Discretisation.from_curve(curve, values)
+    uncertainty = uncertainty_of_mean((len(left_out) - 1) * (values - left_out), error.bias)
+    std_error = np.nan_to_num(uncertainty.std_error, nan=np.inf)  # NaN where one unit alone has all there is
+    uncertainty = dataclasses.replace(uncertainty, std_error=std_error)
+    findings = (nonfinite(stats), unreached, error.finding(float(std_error[-1])))
+    return LogZ.from_uncertainty(method, log_z_base + values, uncertainty, findings)
+
+
+def check_base(log_z_base: float, method: str) -> None:
+    """Refuse a base without a normaliser."""
+    if not np.isfinite(log_z_base):
+        raise InputError(
+            f"The base is improper: `log_z_base` is {log_z_base}, and {method} needs a normalisable base. "
+            "Choose one that integrates to a finite number; 0 gives the ratio to it."
+        )
+
+
+def finite_visits(stats: BlockedStats) -> Float[np.ndarray, "chain block rung"]:
+    """Draws at each rung, without those whose density was not finite: they are in no sum.
+
+    `Ladder.sample_rung` leaves a chain at rung 0 when q(k | x) is NaN, so it is there that they were counted.
+    """
+    visits = stats.visits.astype(np.float64)
+    visits[..., 0] = np.maximum(visits[..., 0] - stats.num_nonfinite, 0)
+    return visits
+
+
+def nonfinite(stats: BlockedStats) -> Finding | None:
+    """What is to be said of draws that were left out."""
+    return left_out(int(stats.num_nonfinite.sum()), int(stats.num_draws.sum()))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Curve:
+    """d log Z/dβ at every rung, E, and its own slope V; from the whole run, and with one unit left out at a time."""
+
+    betas: HostPerRung
+    is_known: Bool[np.ndarray, " rung"]  # not imputed
+    slopes: HostPerRung
+    curvatures: HostPerRung
+    left_out: tuple[Float[np.ndarray, "unit rung"], Float[np.ndarray, "unit rung"]]
+
+    @classmethod
+    def from_stats(cls, stats: BlockedStats, rao_blackwell: bool) -> "_Curve":
+        if stats.slope_reference is None or stats.counted_slopes is None or stats.weighted_slopes is None:
+            raise InputError(
+                "Thermodynamic integration needs slopes of log f, which were not kept: make the record with "
+                "`TemperingRecord.empty(ladder, keep=Keep(slopes=True))`."
+            )
+        sums = summed_by_unit(stats.weighted_slopes if rao_blackwell else stats.counted_slopes)
+        sums = np.where(np.isfinite(sums), sums, np.nan)  # without ∞ − ∞
+        weights = np.exp(log_summed_by_unit(stats.log_sums)) if rao_blackwell else summed_by_unit(finite_visits(stats))
+        total = weights.sum(axis=0)
+        least = _LEAST_WEIGHT if rao_blackwell else _LEAST_COUNT
+        least_left = np.maximum(least, _LEAST_SHARE * total)
+        whole = _moments(stats, sums.sum(axis=0)[None], total[None], np.full_like(total, least))
+        left_out = _moments(stats, sums.sum(axis=0) - sums, total - weights, least_left)
+        return cls(stats.betas, total > least, whole[0][0], whole[1][0], left_out)
+
+    @property
+    def whole(self) -> tuple[HostPerRung, HostPerRung]:
+        """E and V of the whole run."""
+        return self.slopes, self.curvatures
+
+
+def _moments(
+    stats: BlockedStats,
+    sums: Float[np.ndarray, "unit rung moment"],
+    weights: Float[np.ndarray, "unit rung"],
+    least: HostPerRung,
+) -> tuple[Float[np.ndarray, "unit rung"], Float[np.ndarray, "unit rung"]]:
+    """E = E[s] and V = Var(s) + E[ds/dβ] at every rung; interpolated where less than `least` is known."""
+    is_known = weights > least
+    means = sums / np.where(is_known, weights, 1.0)[..., None]
+    off, square, curvature = np.moveaxis(means, -1, 0)
+    slopes, curvatures = stats.slope_reference + off, square - off**2 + curvature
+    return _imputed(stats.betas, slopes, is_known), _imputed(stats.betas, curvatures, is_known)
+
+
+def _imputed(betas: HostPerRung, values: np.ndarray, is_known: np.ndarray) -> Float[np.ndarray, "unit rung"]:
+    """Linear in β between rungs that are known, constant beyond them; NaN where none is."""
+    rows = [
+        np.interp(betas, betas[known], row[known]) if known.any() else np.full_like(betas, np.nan)
+        for row, known in zip(values, is_known, strict=True)
+    ]
+    return np.array(rows)
+
+
+def _integrated(rule: str, betas: HostPerRung, slopes: np.ndarray, curvatures: np.ndarray) -> np.ndarray:
+    """∫ E dβ from the base up to every rung, along the last axis."""
+    steps = np.diff(betas)
+    match rule:
+        case "riemann":
+            return _cumulated(steps * slopes[..., 1:])
+        case "simpson":
+            return cumulative_simpson(slopes, x=betas, axis=-1, initial=0.0)
+        case "corrected":
+            return _integrated("trapezoid", betas, slopes, curvatures) - _cumulated(steps**2 / 12 * np.diff(curvatures))
+        case _:
+            return cumulative_trapezoid(slopes, x=betas, axis=-1, initial=0.0)
+
+
+def _cumulated(parts: np.ndarray) -> np.ndarray:
+    """Sums up to every rung from what each step between rungs adds."""
+    return np.concatenate([np.zeros_like(parts[..., :1]), np.cumsum(parts, axis=-1)], axis=-1)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Discretisation:
+    """What an integration rule makes of a curve that it knows at the rungs only."""
+
+    bias: HostPerRung  # value − ∫ E dβ to leading order
+    hidden: float  # what a jump of E between rungs may hide from it, either way
+
+    @classmethod
+    def from_curve(cls, curve: _Curve, values: HostPerRung) -> "_Discretisation":
+        """From the rungs that are known, since imputed ones lie on a line and seem to need no correction."""
+        nodes, betas, slopes, curvatures = _nodes(curve)
+        integral = _integrated("corrected", betas, slopes, curvatures) - _error_of_corrected(betas, slopes, curvatures)
+        bias = np.interp(curve.betas, betas, values[nodes] - integral)
+        steps = np.diff(betas)
+        # −h³/12 V'' where the rungs follow the curve, but the whole jump where it jumps between two of them.
+        unexplained = np.diff(slopes) - steps * (curvatures[1:] + curvatures[:-1]) / 2
+        return cls(bias, float(abs(np.sum(steps * unexplained)) / 2))
+
+    def finding(self, std_error: float) -> Finding | None:
+        """Whether more is missed than the noise of the draws, at the target."""
+        missed = max(abs(float(self.bias[-1])), self.hidden)
+        if not np.isfinite(std_error) or missed <= std_error:
+            return None
+        return Finding(
+            Verdict.COARSE,
+            f"between rungs the rule errs by about {self.bias[-1]:+.2g}, and a jump may hide {self.hidden:.2g}; "
+            f"the standard error is {std_error:.2g}",
+            "use more rungs, a rule of higher order, or rts, which has no such error",
+        )
+
+
+def _nodes(curve: _Curve) -> tuple[np.ndarray, HostPerRung, HostPerRung, HostPerRung]:
+    """The rungs that are known, and the two ends, which follow the tangent where they are not."""
+    known = np.flatnonzero(curve.is_known)
+    slopes = curve.slopes.copy()
+    for end, nearest in ((0, known[0]), (-1, known[-1])):
+        slopes[end] += (curve.betas[end] - curve.betas[nearest]) * curve.curvatures[nearest]
+    nodes = np.unique(np.concatenate([[0], known, [len(slopes) - 1]]))
+    return nodes, curve.betas[nodes], slopes[nodes], curve.curvatures[nodes]
+
+
+def _error_of_corrected(betas: HostPerRung, slopes: HostPerRung, curvatures: HostPerRung) -> HostPerRung:
+    """−Σ h⁵ E''''/720, with E'''' from what two neighbouring steps give together and as one (Richardson)."""
+    steps = np.diff(betas)
+    if len(steps) < 2:
+        return np.zeros_like(betas)
+    fine = np.diff(_integrated("corrected", betas, slopes, curvatures))
+    wide = betas[2:] - betas[:-2]
+    as_one = wide * (slopes[2:] + slopes[:-2]) / 2 - wide**2 * (curvatures[2:] - curvatures[:-2]) / 12
+    change = as_one - fine[1:] - fine[:-1]
+    per_fifth_power = wide**5 - steps[1:] ** 5 - steps[:-1] ** 5
+    padded = np.pad(wide, 1)  # a step belongs to two pairs, at the ends to one; the wider says more
+    pair = np.arange(len(steps)) - (padded[:-1] > padded[1:])
+    share = np.minimum(steps**5 / per_fifth_power[pair], 1.0)  # a step much longer than its neighbours: no more
+    return _cumulated(share * change[pair])
+
+
+def _unreached(stats: BlockedStats, is_known: Bool[np.ndarray, " rung"]) -> Finding | None:
+    expected = np.exp(stats.log_prior) * stats.num_draws.sum()
+    empty = np.flatnonzero(~is_known & (expected >= _MANY_DRAWS))
+    if is_known.any() and len(empty) == 0:
+        return None
+    return Finding(
+        Verdict.UNREACHED,
+        f"{np.sum(~is_known)} of {len(is_known)} rungs have no draws, and their slopes were interpolated",
+        "use a longer warm-up, more sweeps, or fewer rungs",
+    )
+
+
+def _no_mean() -> Finding:
+    return Finding(
+        Verdict.NONFINITE,
+        "the slope of log f has no finite mean at some rung, or no rung has a finite draw",
+        "use rts if the target vanishes where the base does not; else check the log density",
+    )

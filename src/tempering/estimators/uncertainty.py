@@ -1,0 +1,195 @@
+"""From the scatter of independent chains to a standard error, an interval and the bias of a log ratio."""
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Float, Shaped
+from scipy.special import chdtri, stdtrit
+
+from tempering._types import HostPerRung
+from tempering.stats import BlockedStats, Tours, chain_groups
+
+MIN_UNITS = 16  # below this many chains, each is cut into stretches so that a variance can be estimated
+
+
+MAX_ERROR_RATIO = 2.0  # of the error by tours to that by chains; beyond it the two tell different stories
+
+
+_MIN_GROUPED = 20  # chains, from which groups of them are small replicates of the run
+
+
+_BY_CHANCE = 1e-4  # the rate at which the error by groups exceeds that by chains so much, if both are right
+
+
+@dataclasses.dataclass(frozen=True)
+class Uncertainty:
+    """Section 2.5 of the paper, for every rung: the error of log ĉ_k − log ĉ_0."""
+
+    std_error: HostPerRung
+    bias: HostPerRung  # E[log Ẑ_k] − log Z_k to second order
+    skewness: HostPerRung  # of what each independent unit contributes to the estimate
+    dof: int
+
+
+def interval_around(values, std_error, skewness, dof: int, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of a two-sided Student interval, corrected for skewness; infinite where no error could be estimated.
+
+    Units that rarely contribute much make an estimate that is usually too low with an error that is then too small.
+    With λ = skewness/√n, Hall's transformation g(T) = T + λT²/3 + λ²T³/27 + λ/6 of the Studentised error T is
+    symmetric to second order (Hall 1992), so its inverse at the Student quantiles gives the ends.
+    """
+    values, std_error = np.asarray(values), np.asarray(std_error)
+    if dof < 1:
+        return np.full(values.shape, -np.inf), np.full(values.shape, np.inf)
+    quantile = stdtrit(dof, 0.5 + level / 2)
+    per_root = np.asarray(skewness) / np.sqrt(dof + 1)
+    return values - std_error * _unskewed(quantile, per_root), values - std_error * _unskewed(-quantile, per_root)
+
+
+def _unskewed(x: float, per_root: np.ndarray) -> np.ndarray:
+    """The inverse of Hall's g, which is x itself where there is no skewness."""
+    safe = np.where(np.abs(per_root) < 1e-9, 1.0, per_root)
+    return np.where(safe == per_root, 3 / safe * (np.cbrt(1 + safe * (x - safe / 6)) - 1), x)
+
+
+def uncertainty_of_log_ratio(log_parts: Float[np.ndarray, "unit rung"]) -> Uncertainty:
+    """Delta method for log ĉ_k − log ĉ_0, where ĉ is the mean of exp(log_parts) over independent units.
+
+    bias = ½ (σ²_0/ĉ²_0 − σ²_k/ĉ²_k) and Var = σ²_0/ĉ²_0 + σ²_k/ĉ²_k − 2σ_{0k}/(ĉ_0 ĉ_k), eqs. 15 and 16, with σ the
+    covariance of the mean over units. It is far too small while the units have not forgotten their start.
+    """
+    num_units = len(log_parts)
+    if num_units < 2:
+        unknown = np.full(log_parts.shape[1], np.inf)
+        return Uncertainty(unknown, np.zeros_like(unknown), np.zeros_like(unknown), 0)
+    log_sum, relative = _relative_parts(log_parts)
+    uncertainty = uncertainty_of_mean(relative - relative[:, :1])  # the influence of each unit on log ĉ_k − log ĉ_0
+    own_variance = ((relative - 1) ** 2).sum(axis=0) / (num_units * (num_units - 1))
+    is_known = np.isfinite(log_sum) & np.isfinite(log_sum[0])  # not where no draw was finite
+    std_error = np.where(is_known, uncertainty.std_error, np.inf)
+    return dataclasses.replace(uncertainty, std_error=std_error, bias=(own_variance[0] - own_variance) / 2)
+
+
+def uncertainty_of_mean(influence: Float[np.ndarray, "unit rung"], bias: HostPerRung | None = None) -> Uncertainty:
+    """The uncertainty of an estimate whose error is, to first order, the mean of what independent units contribute."""
+    num_units, num_rungs = influence.shape
+    bias = np.zeros(num_rungs) if bias is None else bias
+    if num_units < 2:
+        return Uncertainty(np.full(num_rungs, np.inf), bias, np.zeros(num_rungs), 0)
+    centred = influence - influence.mean(axis=0)
+    variance = (centred**2).sum(axis=0) / (num_units * (num_units - 1))
+    return Uncertainty(np.sqrt(variance), bias, _skewness(centred), num_units - 1)
+
+
+def _relative_parts(log_parts: Float[np.ndarray, "unit rung"]) -> tuple[HostPerRung, Float[np.ndarray, "unit rung"]]:
+    """log of the sum over units, and each unit's part over their mean; 0 where all parts are."""
+    log_sum = np.logaddexp.reduce(log_parts, axis=0)
+    return log_sum, len(log_parts) * np.exp(log_parts - np.where(np.isfinite(log_sum), log_sum, 0.0))
+
+
+def _skewness(influence: Float[np.ndarray, "unit rung"]) -> HostPerRung:
+    second, third = (influence**2).mean(axis=0), (influence**3).mean(axis=0)
+    return np.divide(third, second**1.5, out=np.zeros_like(third), where=second > 0)
+
+
+def uncertainty_by_jackknife(whole: HostPerRung, left_out: Float[np.ndarray, "unit rung"]) -> Uncertainty:
+    """The uncertainty of an estimate from its values with one independent unit left out at a time."""
+    num_units = len(left_out)
+    is_known = np.isfinite(whole) & np.isfinite(left_out).all(axis=0) & (num_units > 1)
+    left_out = np.where(is_known, left_out, 0.0)
+    scatter = (left_out - left_out.mean(axis=0)) ** 2
+    std_error = np.sqrt((num_units - 1) / num_units * scatter.sum(axis=0))
+    bias = (num_units - 1) * (left_out.mean(axis=0) - np.where(is_known, whole, 0.0))
+    std_error, bias = np.where(is_known, std_error, np.inf), np.where(is_known, bias, 0.0)
+    return Uncertainty(std_error, bias, np.zeros_like(bias), num_units - 1)
+
+
+def independent_parts(stats: BlockedStats) -> Float[np.ndarray, "unit rung"]:
+    """log ĉ_k of each independent unit of a run."""
+    # Each unit's share of the whole: units of unequal length weigh by their draws.
+    return log_summed_by_unit(stats.log_sums) - np.log(summed_by_unit(stats.num_draws).mean())
+
+
+def summed_by_unit(array: Shaped[np.ndarray, "chain block *rest"]) -> Shaped[np.ndarray, "unit *rest"]:
+    """Sums over each independent unit of a run: its chains, or stretches of them when chains are few."""
+    return _reduced_by_unit(np.add, array)
+
+
+def log_summed_by_unit(array: Shaped[np.ndarray, "chain block *rest"]) -> Shaped[np.ndarray, "unit *rest"]:
+    """The same for sums kept by their logarithms."""
+    return _reduced_by_unit(np.logaddexp, array)
+
+
+def _reduced_by_unit(add: np.ufunc, array: np.ndarray) -> np.ndarray:
+    num_chains, num_blocks = array.shape[:2]
+    stretches = 1 if num_chains >= MIN_UNITS else min(-(-MIN_UNITS // num_chains), num_blocks)
+    starts = np.arange(stretches) * num_blocks // stretches
+    return add.reduceat(array, starts, axis=1).reshape(-1, *array.shape[2:])
+
+
+@dataclasses.dataclass(frozen=True)
+class Errors:
+    """What goes into the error of log Z of the target, each found in its own way; NaN where there is no such way."""
+
+    chains: float  # from the scatter of independent chains
+    groups: float  # from the scatter of log Z over small groups of them, as if each were a run of its own
+    tours: float  # from what lies between exact draws of the base, which is independent wherever chains began
+    drift: float  # still there after the transient was cut
+    bias: float  # of the logarithm of a ratio, Section 2.5
+    num_groups: int = 0
+
+    @property
+    def is_disputed(self) -> bool:
+        """Whether groups or tours tell of a much larger error than chains do."""
+        return max(self.groups_ratio / self._chance_ratio, self.tours_ratio / MAX_ERROR_RATIO) > 1
+
+    @property
+    def groups_ratio(self) -> float:
+        """The error by groups over that by chains; 0 where there is none."""
+        return _ratio(self.groups, self.chains)
+
+    @property
+    def tours_ratio(self) -> float:
+        """The error by tours over that by chains; 0 where there is none."""
+        return _ratio(self.tours, self.chains)
+
+    @property
+    def widening(self) -> float:
+        """By how much the error by chains is too small, where the others dispute it; else 1."""
+        return max(self.groups_ratio, self.tours_ratio, 1.0) if self.is_disputed else 1.0
+
+    @property
+    def _chance_ratio(self) -> float:
+        dof = max(self.num_groups - 1, 1)
+        return float(np.sqrt(chdtri(dof, _BY_CHANCE) / dof))
+
+
+def error_by_groups(stats: BlockedStats) -> tuple[float, int]:
+    """The error of log Z of the target from the scatter of its estimates over groups of chains, and their number."""
+    num_chains = stats.num_chains
+    if num_chains < 3 or MIN_UNITS <= num_chains < _MIN_GROUPED:
+        return np.nan, 0
+    groups = chain_groups(num_chains) if num_chains >= _MIN_GROUPED else np.arange(num_chains)
+    per_chain = np.logaddexp.reduce(stats.log_sums[:, :, [0, -1]], axis=1)
+    sums = np.logaddexp.reduceat(per_chain, np.flatnonzero(np.diff(groups, prepend=-1)), axis=0)
+    if not np.isfinite(sums).all():
+        return np.nan, 0  # a group never saw an end of the ladder: the run is stuck, and said to be
+    return float(np.std(sums[:, 1] - sums[:, 0], ddof=1) / np.sqrt(len(sums))), len(sums)
+
+
+def error_by_tours(tours: Tours | None) -> float:
+    """The error of log Z of the target from complete tours: Σ (S_K/ΣS_K − S_0/ΣS_0)² over them.
+
+    Their ratio itself is no answer: a tour that the end of the run cuts short is missing, and long ones are cut most.
+    """
+    if tours is None or tours.count.sum() < 2:
+        return np.nan
+    base, target = tours.total.sum(axis=0)
+    square_base, product, square_target = tours.products.sum(axis=0)
+    if min(base, target) <= 0:
+        return np.nan
+    return float(np.sqrt(square_base / base**2 - 2 * product / (base * target) + square_target / target**2))
+
+
+def _ratio(other: float, chains: float) -> float:
+    return other / chains if np.isfinite(other) and 0 < chains < np.inf else 0.0

@@ -1,0 +1,148 @@
+"""A density is tried at draws of its base before anything runs, and refused in words where it cannot work."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tempering._errors import InputError
+from tempering._types import LogF, State
+from tempering.bases import AbstractBase
+from tempering.kernels import HMC, AbstractMove, BitFlips
+
+_NUM_TRIALS = 64  # draws of the base at which a model is looked at before anything runs
+
+
+def check_same_form(base: AbstractBase, expected: Any) -> None:
+    """Refuse a base whose draws are unlike the states of the model: another tree, other shapes."""
+    came = form_of(base)
+    shapes = [jax.tree.map(lambda leaf: leaf.shape, form) for form in (came, expected)]
+    if shapes[0] != shapes[1]:
+        raise InputError(f"`base` must draw states {in_words(expected)} for this model, got {in_words(came)}.")
+
+
+def checked_move(name: str, log_f: LogF, base: AbstractBase, move: AbstractMove | None) -> AbstractMove:
+    """How x is to be moved, once log f and the base have been looked at, at draws of the base."""
+    if not callable(log_f):
+        raise InputError(f"`{name}` must be a function of one state, got a {type(log_f).__name__}.")
+    draws, one = trial_draws(base), form_of(base)
+    if not jax.tree.leaves(one) or not all(jnp.issubdtype(a.dtype, jnp.floating) for a in jax.tree.leaves(one)):
+        raise InputError(
+            f"`base` must draw arrays of real numbers, got {in_words(one)}. For bits use tp.Bernoulli, whose draws "
+            "are 0.0 and 1.0; whole numbers cannot be moved."
+        )
+    chosen = _default_move(draws) if move is None else move
+    check_shape(name, log_f, one)
+    _check_values(name, log_f, base, draws)
+    if isinstance(chosen, HMC):
+        _check_gradients(name, log_f, draws)
+    return chosen
+
+
+def _default_move(draws: State) -> AbstractMove:
+    """By what the draws look like: a coordinate that is 0 or 1 at every one of them is a bit."""
+    rows = _rows(draws)
+    is_bit = np.all((rows == 0) | (rows == 1), axis=0)
+    if is_bit.all():
+        return BitFlips()
+    if is_bit.any():
+        raise InputError(
+            f"{is_bit.sum()} of {is_bit.size} coordinates of the base are bits and the others are not, and no move "
+            "here is for both. Sum the bits out of the density, or give a move of your own with move=...."
+        )
+    return HMC()
+
+
+def shape_at(name: str, log_f: Callable[..., Any], one: Any) -> Any:
+    """What log f returns for a draw of this form, without computing it; a function that fails is refused."""
+    try:
+        return jax.eval_shape(log_f, one)
+    except Exception as error:  # it is another's function, and may raise anything
+        raise InputError(
+            f"`{name}` cannot be evaluated at a draw of its base, {in_words(one)}: {words_of(error)}. {_cure(error)}"
+        ) from error
+
+
+def check_shape(name: str, log_f: LogF, one: Any) -> None:
+    """Refuse what is not one real number for one x."""
+    answer = shape_at(name, log_f, one)
+    if getattr(answer, "shape", None) != ():
+        sums = " Add it up, with jnp.sum for instance." if getattr(answer, "shape", None) else ""
+        raise InputError(f"`{name}` must return one number for one x, got {in_words(answer)}.{sums}")
+    if not jnp.issubdtype(answer.dtype, jnp.floating):
+        raise InputError(f"`{name}` must return a real number, got {answer.dtype}. Make it a float, as in 1.0 * x.")
+
+
+def _check_values(name: str, log_f: LogF, base: AbstractBase, draws: State) -> None:
+    try:
+        values, base_values = (
+            np.asarray(a) for a in jax.jit(jax.vmap(lambda x: (log_f(x), base.log_density(x))))(draws)
+        )
+    except Exception as error:
+        raise InputError(f"`{name}` cannot be compiled for many draws at once: {words_of(error)}.") from error
+    if not np.isfinite(base_values).any():
+        raise InputError(f"`base` has no finite log density at any of {_NUM_TRIALS} of its own draws. Is it improper?")
+    if np.isposinf(values).any() or np.isnan(values).all():
+        what = "+inf at some" if np.isposinf(values).any() else "NaN at all"
+        raise InputError(f"`{name}` is {what} of {_NUM_TRIALS} draws of the base. Look for log(0), 0/0 or overflow.")
+    if not np.isfinite(values).any():
+        what = "−inf or NaN" if np.isnan(values).any() else "−inf"
+        raise InputError(
+            f"`{name}` is {what} at all of {_NUM_TRIALS} draws of the base: target and base do not overlap, or every "
+            "state is forbidden. Choose a base inside the support of the target."
+        )
+
+
+def _check_gradients(name: str, log_f: LogF, draws: State) -> None:
+    cure = "Or give move=tp.RandomWalk(), which needs none."
+    try:
+        values, gradients = jax.jit(jax.vmap(jax.value_and_grad(log_f)))(draws)
+    except Exception as error:
+        raise InputError(f"`{name}` has a value but no gradient: {words_of(error)}. {cure}") from error
+    num_bad = int(np.sum(np.isfinite(values) & ~np.isfinite(_rows(gradients)).all(axis=1)))
+    if num_bad:
+        raise InputError(
+            f"The gradient of `{name}` is not finite at {num_bad} of {_NUM_TRIALS} draws where its value is: "
+            f"sqrt, log or a norm at 0 inside jnp.where is the usual cause; guard its argument, not its result. {cure}"
+        )
+
+
+def trial_draws(base: AbstractBase) -> State:
+    """The draws of a base at which models are looked at."""
+    return jax.jit(jax.vmap(base.sample))(jax.random.split(jax.random.key(0), _NUM_TRIALS))
+
+
+def form_of(base: AbstractBase) -> Any:
+    """Shapes and kinds of a draw."""
+    return jax.eval_shape(base.sample, jax.random.key(0))
+
+
+def _rows(draws: State) -> np.ndarray:
+    """All coordinates of each draw in a row."""
+    return np.concatenate([np.asarray(leaf).reshape(_NUM_TRIALS, -1) for leaf in jax.tree.leaves(draws)], axis=1)
+
+
+def in_words(form: Any) -> str:
+    """float32[3], or {'a': float32[], 'b': float32[3]}."""
+
+    def of_leaf(leaf: Any) -> Any:
+        shape = getattr(leaf, "shape", None)
+        return type(leaf).__name__ if shape is None else f"{leaf.dtype}{list(shape)}"
+
+    return str(jax.tree.map(of_leaf, form)).replace("'float", "float").replace("]'", "]")
+
+
+def words_of(error: Exception) -> str:
+    """The kind of an error and the first line that it says."""
+    lines = str(error).strip().splitlines() or [""]
+    return f"{type(error).__name__}: {lines[0][:200]}".rstrip(".: ")
+
+
+def _cure(error: Exception) -> str:
+    if isinstance(error, jax.errors.TracerArrayConversionError):
+        return "Write it with jax.numpy instead of numpy."
+    if isinstance(error, jax.errors.ConcretizationTypeError):
+        return "Use jnp.where in place of `if`, and no float() or int() of what depends on x."
+    return "Does the base have the shape that it expects?"

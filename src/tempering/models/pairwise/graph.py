@@ -1,0 +1,141 @@
+"""Graphs of sites that interact in pairs: their edges, and the order in which sites can be redrawn side by side."""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from tempering._errors import InputError
+from tempering._types import Numbers
+
+
+class Graph(NamedTuple):
+    """Pairs i < j with a coupling each, every pair at most once."""
+
+    num_sites: int
+    edges: Int[np.ndarray, "edge 2"]
+    couplings: Float[np.ndarray, " edge"]
+
+    def neighbours(self) -> list[dict[int, float]]:
+        """The neighbours of each site, with their couplings."""
+        found: list[dict[int, float]] = [{} for _ in range(self.num_sites)]
+        for (i, j), coupling in zip(self.edges.tolist(), self.couplings.tolist(), strict=True):
+            found[i][j] = found[j][i] = coupling
+        return found
+
+
+def graph_of(name: str, couplings: Numbers, edges: Numbers | None, num_sites: int | None) -> Graph:
+    """What a person gave: a symmetric matrix, or edges with one coupling for all or one each.
+
+    Without `num_sites` a list of edges has as many sites as its largest number says.
+    """
+    values = np.asarray(couplings, np.float64)
+    if not np.all(np.isfinite(values)):
+        raise InputError(f"`{name}` must be finite, got {np.sum(~np.isfinite(values))} NaN or infinite values.")
+    if edges is None:
+        return _from_matrix(name, values, num_sites)
+    pairs = np.asarray(edges)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
+        raise InputError(f"`edges` must be whole numbers of shape (edges, 2), got {pairs.dtype}{list(pairs.shape)}.")
+    num_sites = int(pairs.max(initial=0)) + 1 if num_sites is None else num_sites
+    if pairs.size and not 0 <= pairs.min() <= pairs.max() < num_sites:
+        raise InputError(
+            f"`edges` must name sites from 0 to {num_sites - 1}, got numbers from {pairs.min()} to {pairs.max()}."
+        )
+    if np.any(pairs[:, 0] == pairs[:, 1]):
+        site = pairs[pairs[:, 0] == pairs[:, 1]][0, 0]
+        raise InputError(f"`edges` must join two different sites, but one joins site {site} to itself; leave it out.")
+    if values.shape not in ((), (len(pairs),)):
+        raise InputError(f"`{name}` must be one number or one for each of {len(pairs)} edges, got {values.shape}.")
+    return merge_edges(num_sites, pairs, np.broadcast_to(values, len(pairs)))
+
+
+def _from_matrix(name: str, matrix: np.ndarray, num_sites: int | None) -> Graph:
+    size = matrix.shape[0] if num_sites is None and matrix.ndim else num_sites
+    if matrix.ndim != 2 or matrix.shape != (size, size):
+        wanted = "(sites, sites)" if size is None else f"({size}, {size})"
+        raise InputError(f"`{name}` must be a matrix of shape {wanted}, or come with `edges`; got {matrix.shape}.")
+    largest = np.abs(matrix).max(initial=0.0)
+    if np.abs(matrix - matrix.T).max(initial=0.0) > 1e-6 * largest:
+        raise InputError(f"`{name}` must be symmetric. Pass (matrix + matrix.T) / 2, which has the same log f.")
+    if np.any(np.diagonal(matrix) != 0):
+        raise InputError(f"`{name}` must have a zero diagonal: a site does not interact with itself.")
+    pairs = np.argwhere(np.triu(matrix, 1) != 0)
+    return Graph(matrix.shape[0], pairs, (matrix[pairs[:, 0], pairs[:, 1]] + matrix[pairs[:, 1], pairs[:, 0]]) / 2)
+
+
+def merge_edges(num_sites: int, edges: Int[np.ndarray, "edge 2"], couplings: Float[np.ndarray, " edge"]) -> Graph:
+    """Each pair once: the couplings of a pair that is listed several times add up."""
+    ordered = np.sort(edges, axis=1).astype(np.int64)
+    pairs, which = np.unique(ordered, axis=0, return_inverse=True)
+    return Graph(num_sites, pairs, np.bincount(which.ravel(), couplings, minlength=len(pairs)))
+
+
+def square_edges(rows: int, columns: int, periodic: bool | tuple[bool, bool]) -> Int[np.ndarray, "edge 2"]:
+    """Bonds of a rectangle, site (r, c) being r · columns + c; (down, across) may be periodic one by one.
+
+    A periodic side of 2 has two bonds between the same sites, as in the formulas for the torus.
+    """
+    wraps = (periodic, periodic) if isinstance(periodic, bool) else periodic
+    for side, wrap, name in ((rows, wraps[0], "rows"), (columns, wraps[1], "columns")):
+        if not isinstance(side, int) or side < 1:
+            raise InputError(f"`{name}` must be a whole number, 1 or more; got {side!r}.")
+        if wrap and side < 2:
+            raise InputError(f"A periodic lattice needs 2 {name} or more; pass periodic=False for a chain.")
+    sites = np.arange(rows * columns).reshape(rows, columns)
+    bonds = []
+    for axis, wrap in enumerate(wraps):
+        after = np.roll(sites, -1, axis)
+        kept = slice(None) if wrap else slice(-1)
+        along = (kept, slice(None)) if axis == 0 else (slice(None), kept)
+        bonds.append(np.stack([sites[along].ravel(), after[along].ravel()], axis=1))
+    return np.concatenate(bonds)
+
+
+def torus_of(graph: Graph) -> tuple[int, int, float] | None:
+    """Rows, columns and coupling, where the graph is a periodic square lattice with one coupling, row after row."""
+    for rows in range(2, graph.num_sites // 2 + 1):
+        columns, rest = divmod(graph.num_sites, rows)
+        if rest:
+            continue
+        edges = square_edges(rows, columns, periodic=True)
+        bonds = merge_edges(graph.num_sites, edges, np.ones(len(edges)))  # a side of 2 has two bonds in one edge
+        if np.array_equal(bonds.edges, graph.edges):
+            each = graph.couplings / bonds.couplings
+            return (rows, columns, float(each[0])) if np.all(each == each[0]) else None
+    return None
+
+
+def colour_classes(graph: Graph) -> list[list[int]]:
+    """Sites in classes without an edge inside: each takes the first class in which it has no neighbour yet.
+
+    In breadth-first order, so that a graph which needs two classes only, as a lattice with even sides, gets two.
+    """
+    neighbours = graph.neighbours()
+    colours: dict[int, int] = {}
+    classes: list[list[int]] = []
+    for site in _breadth_first(neighbours):
+        taken = {colours[other] for other in neighbours[site] if other in colours}
+        colour = next(c for c in range(len(classes) + 1) if c not in taken)
+        if colour == len(classes):
+            classes.append([])
+        classes[colour].append(site)
+        colours[site] = colour
+    return [sorted(sites) for sites in classes]
+
+
+def _breadth_first(neighbours: list[dict[int, float]]) -> list[int]:
+    order: list[int] = []
+    seen: set[int] = set()
+    for start in range(len(neighbours)):
+        if start in seen:
+            continue
+        seen.add(start)
+        order.append(start)
+        head = len(order) - 1
+        while head < len(order):
+            fresh = [other for other in sorted(neighbours[order[head]]) if other not in seen]
+            seen.update(fresh)
+            order.extend(fresh)
+            head += 1
+    return order

@@ -1,0 +1,83 @@
+"""The Potts model on any graph."""
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Array, Float, Int, Num
+
+from tempering._errors import InputError
+from tempering._types import Numbers
+from tempering.models.pairwise.graph import graph_of, square_edges
+from tempering.models.pairwise.pair_model import AbstractPairModel, checked_fields, wrong_base
+from tempering.models.pairwise.sites import Colours
+
+
+class Potts(AbstractPairModel):
+    """log f(s) = Σ_edges K_ij δ(s_i, s_j) + Σ_i h_i(s_i) over colours s_i = 0 … q − 1; a positive K aligns.
+
+    ```python
+    Potts(3, couplings, fields)                     # K (site, site); h (site, colour), (colour,) or one number
+    Potts(3, 0.9, edges=[[0, 1], [1, 2], [2, 0]])   # one K for all edges, or one each
+    Potts.square(3, 16, 16, 0.9)                    # periodic in both directions
+    ```
+
+    `base` may be "uniform" (the default), "field" for the model's own h, other fields (site, colour) as floats, or rows
+    of colours as integers.
+    """
+
+    edges: Int[np.ndarray, "edge 2"]
+    couplings: Float[np.ndarray, " edge"]  # K
+    fields: Float[np.ndarray, "site colour"]  # h
+
+    def __init__(self, num_colours: int, couplings: Numbers, fields: Numbers = 0.0, *, edges: Numbers | None = None):
+        """The number q of colours, then a matrix, or edges with their couplings."""
+        if not isinstance(num_colours, int) or num_colours < 2:
+            raise InputError(f"Potts(num_colours, ...) must be a whole number, 2 or more; got {num_colours!r}.")
+        num_sites = np.shape(fields)[0] if np.ndim(fields) == 2 else None
+        graph = graph_of("couplings", couplings, edges, num_sites)
+        self.edges, self.couplings = graph.edges, graph.couplings
+        self.fields = checked_fields("fields", fields, (graph.num_sites, num_colours))
+
+    @classmethod
+    def square(
+        cls,
+        num_colours: int,
+        rows: int,
+        columns: int,
+        coupling: float,
+        *,
+        field: Numbers = 0.0,
+        periodic: bool | tuple[bool, bool] = True,
+    ) -> "Potts":
+        """A square lattice with one coupling; `periodic` may be (down, across). A periodic side of 2 has two bonds."""
+        edges = square_edges(rows, columns, periodic)
+        return cls(num_colours, coupling, checked_fields("field", field, (rows * columns, num_colours)), edges=edges)
+
+    @property
+    def num_colours(self) -> int:
+        """q."""
+        return self.fields.shape[1]
+
+    @property
+    def values(self) -> Num[np.ndarray, " value"]:
+        """The colours."""
+        return np.arange(self.num_colours)
+
+    @property
+    def codes(self) -> Float[np.ndarray, "value unit"]:
+        """One-hot, so that φ(a)·φ(b) = δ(a, b)."""
+        return np.eye(self.num_colours)
+
+    def sites(self, fields: Float[Array, "site unit"]) -> Colours:
+        """Independent colours."""
+        return Colours(fields)
+
+    def base_fields(self, base: Any) -> Float[np.ndarray, "site unit"]:
+        """By name, fields, or rows of colours, whose frequencies are met."""
+        if isinstance(base, str) and base in ("uniform", "field"):
+            return np.zeros_like(self.fields) if base == "uniform" else self.fields
+        if isinstance(base, str) or np.ndim(base) != 2:
+            raise wrong_base('"uniform", "field", fields (site, colour) or rows of colours', base)
+        if np.issubdtype(np.asarray(base).dtype, np.integer):
+            return np.log(self.frequencies(base))
+        return checked_fields("base", base, self.fields.shape)

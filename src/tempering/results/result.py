@@ -1,0 +1,205 @@
+"""The answer of a run, for people, scripts and disk."""
+
+import dataclasses
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tempering._errors import InputError
+from tempering.diagnosis import Diagnosis, occupancy, transition_matrix
+from tempering.estimators import Annealed, Expectation, LogZ
+from tempering.estimators.tempered import log_occupancy
+from tempering.ladder import PathLength
+from tempering.models import AbstractModel
+from tempering.results.arviz_tree import to_arviz
+from tempering.sampling.directory import write_atomically
+from tempering.stats import Recording, WeightedDraws
+from tempering.verdicts import Verdict
+
+_ATTRIBUTES = ("log_z", "std_error", "interval", "verdict", "message", "method", "seed", "num_chains", "num_sweeps")
+
+
+@dataclasses.dataclass(frozen=True)
+class MeanLogLikelihood:
+    """Mean log p(v) over a data set; its error is that of log Z, since the data are given."""
+
+    value: float
+    std_error: float
+    interval: tuple[float, float]
+    num_rows: int
+
+    @classmethod
+    def from_log_z(cls, mean_log_density: float, num_rows: int, log_z: LogZ) -> "MeanLogLikelihood":
+        """mean log f(v) − log Z."""
+        low, high = log_z.interval
+        value = mean_log_density - log_z.log_z
+        return cls(value, log_z.std_error, (mean_log_density - high, mean_log_density - low), num_rows)
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """log Z with its error, its interval, and whether to believe it.
+
+    ```python
+    result.log_z, result.std_error, result.interval, result.verdict
+    result.log_z_by_rung.values                      # log Z at every rung
+    print(result)                            # the answer in a sentence
+    ```
+    """
+
+    log_z_by_rung: LogZ  # the answer at every rung
+    betas: np.ndarray
+    diagnosis: Diagnosis
+    recording: Recording
+    annealed: Annealed | None
+    num_chains: int
+    num_sweeps: int  # per chain; fewer than asked for if the run was interrupted
+    num_warmup_sweeps: int
+    seed: int
+    seconds: float
+    is_complete: bool = True
+    exact_log_z: float | None = None
+    mean_log_likelihood: MeanLogLikelihood | None = None
+    model: AbstractModel | None = None  # which knows its parameters by name
+    expectation: Expectation | None = None  # of the function that was asked for, under the model
+    target_error: float | None = None  # the standard error that was asked for
+    length: PathLength | None = None  # of the path from base to target, where an annealing pass saw it
+
+    @property
+    def log_z(self) -> float:
+        """log Z of the target."""
+        return self.log_z_by_rung.log_z
+
+    @property
+    def std_error(self) -> float:
+        """Its standard error."""
+        return self.log_z_by_rung.std_error
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Its 95 % interval."""
+        return self.log_z_by_rung.interval
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether to believe it."""
+        return self.diagnosis.verdict
+
+    @property
+    def draws(self) -> WeightedDraws:
+        """Draws with their weights under the target, where they were kept."""
+        if self.recording.states is None:
+            raise InputError("This run kept no draws; ask for them with estimate(..., keep_draws=True).")
+        return self.recording.states
+
+    @property
+    def acceptance(self) -> np.ndarray | None:
+        """The mean acceptance probability of moves at each rung; None for Gibbs moves."""
+        return None if self.recording.moves is None else self.recording.moves.acceptance
+
+    @property
+    def num_divergent(self) -> int:
+        """Trajectories whose integrator failed, all rungs together."""
+        return 0 if self.recording.moves is None else int(self.recording.moves.num_divergent.sum())
+
+    @property
+    def end_shares(self) -> tuple[float, float]:
+        """The share of all draws that the base got, and the target: what the prior spends where the answer is made."""
+        shares = np.exp(log_occupancy(self.recording.stats))
+        return float(shares[0]), float(shares[-1])
+
+    @property
+    def num_rungs(self) -> int:
+        """K."""
+        return len(self.betas)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as JSON values; numbers that do not exist are None."""
+        likelihood = self.mean_log_likelihood
+        answer = {
+            "log_z": self.log_z,
+            "std_error": self.std_error,
+            "interval": list(self.interval),
+            "verdict": self.verdict.label,
+            "message": self.verdict.value,
+            "findings": [{"verdict": f.verdict.label, "seen": f.seen, "cure": f.cure} for f in self.diagnosis.findings],
+            "method": self.log_z_by_rung.method,
+            "num_chains": self.num_chains,
+            "num_sweeps": self.num_sweeps,
+            "num_rungs": self.num_rungs,
+            "end_shares": list(self.end_shares),
+            "path_length": None if self.length is None else dataclasses.asdict(self.length),
+            "knots": [] if self.diagnosis.rung_chain is None else [k.beta for k in self.diagnosis.rung_chain.knots],
+            "num_warmup_sweeps": self.num_warmup_sweeps,
+            "seconds": self.seconds,
+            "errors": None if self.log_z_by_rung.errors is None else dataclasses.asdict(self.log_z_by_rung.errors),
+            "num_cut_sweeps": self.log_z_by_rung.num_cut,
+            "annealed_log_z": None if self.annealed is None else self.annealed.log_z,
+            "annealed_std_error": None if self.annealed is None else self.annealed.std_error,
+            "acceptance": None if self.acceptance is None else [float(a) for a in self.acceptance],
+            "num_divergent": self.num_divergent,
+            "round_trips_per_chain": self.diagnosis.round_trips_per_chain,
+            "seed": self.seed,
+            "is_complete": self.is_complete,
+            "target_error": self.target_error,
+            "exact_log_z": self.exact_log_z,
+            "mean_log_likelihood": None if likelihood is None else likelihood.value,
+            "mean_log_likelihood_interval": None if likelihood is None else list(likelihood.interval),
+        }
+        return jsonable(answer)
+
+    def to_arviz(self, *, weights: bool = False, seed: int = 0) -> Any:
+        """The draws as an `xarray.DataTree` that ArviZ reads, with log Z in its attributes; see `tempering.arviz`."""
+        attributes = {name: value for name, value in self.to_dict().items() if name in _ATTRIBUTES}
+        attributes["measure"] = getattr(self.model, "measure", None)
+        named = AbstractModel().named if self.model is None else self.model.named
+        return to_arviz(self.draws, named, attributes, betas=self.betas, weights=weights, seed=seed)
+
+    def to_json(self) -> str:
+        """One JSON object."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    def save(self, directory: str | os.PathLike) -> None:
+        """Write `result.json`, and `result.npz` with everything per rung."""
+        directory = Path(directory)
+        write_atomically(directory / "result.json", (self.to_json() + "\n").encode())
+        arrays = io.BytesIO()
+        np.savez(
+            arrays,
+            betas=self.betas,
+            log_z=self.log_z_by_rung.values,
+            std_error=self.log_z_by_rung.std_errors,
+            occupancy=occupancy(self.recording.stats),
+            transition_matrix=transition_matrix(self.recording),
+        )
+        write_atomically(directory / "result.npz", arrays.getvalue())
+
+    def summary(self) -> str:
+        """The answer in a sentence."""
+        low, high = self.interval
+        answer = f"log Z = {self.log_z:.3f} ± {self.std_error:.3f}, 95 % interval [{low:.3f}, {high:.3f}]"
+        return f"{answer}. {self.verdict.value}"
+
+    def __str__(self) -> str:
+        """The same; all that a result holds would fill pages."""
+        return self.summary()
+
+    def __repr__(self) -> str:
+        """In a line, for notebooks."""
+        run = f"{self.num_chains} chains × {self.num_sweeps} sweeps"
+        return f"Result(log_z={self.log_z:.6g}, std_error={self.std_error:.2g}, verdict={self.verdict.label!r}, {run})"
+
+
+def jsonable(value: Any) -> Any:
+    """The same with None for every NaN and infinity, which JSON does not have."""
+    if isinstance(value, float):
+        return value if np.isfinite(value) else None
+    if isinstance(value, list):
+        return [jsonable(item) for item in value]
+    if isinstance(value, dict):
+        return {name: jsonable(item) for name, item in value.items()}
+    return value

@@ -1,0 +1,123 @@
+"""The only loop over Markov steps: chains in parallel, in blocks of steps, on any number of devices."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from tempering._errors import InputError
+from tempering._types import Key
+from tempering.kernels import AbstractKernel
+from tempering.ladder import Ladder
+from tempering.stats import MAX_BLOCK_STEPS
+
+_LANES = {"cpu": 50}  # chains that go through the model together; never changes, see `run`
+_LANES_ELSEWHERE = 1024
+
+
+class Block(NamedTuple):
+    """What a stretch of steps gave: the chains' new states, and what was kept of their draws."""
+
+    num_steps: int  # steps done since step 0, this block included
+    states: Any  # leading axis: chain
+    record: Any  # leading axis: chain
+
+
+def run_chains(
+    key: Key,
+    ladder: Ladder,
+    kernel: AbstractKernel,
+    record: Any,
+    states: Any,
+    *,
+    num_steps: int,
+    first_step: int = 0,
+    block_steps: int = 100,
+    devices: Sequence[Any] | None = None,
+) -> Iterator[Block]:
+    """Walk all chains from `first_step` to `num_steps` and yield after every `block_steps` steps.
+
+    ```python
+    for block in run_chains(key, ladder, kernel, TemperingStats.empty(ladder), states, num_steps=1000):
+        ...                                     # block.record.on_host() has that stretch's statistics
+    ```
+
+    `states` has a leading chain axis; `record` is an empty statistic for one chain, with an `update(ladder, draw)`.
+    Step i of chain c uses the key fold_in(fold_in(key, c), i), and chains pass through the model in groups of a fixed
+    size (matrix products round differently for other shapes): the bits depend neither on a chain's company, nor on
+    where the run is cut, nor on the number of devices.
+    """
+    if not 1 <= block_steps <= MAX_BLOCK_STEPS:
+        raise InputError(f"`block_steps` must lie between 1 and {MAX_BLOCK_STEPS}, got {block_steps}.")
+    devices = jax.devices() if devices is None else list(devices)
+    lanes = _LANES.get(devices[0].platform, _LANES_ELSEWHERE)
+    num_chains = jax.tree.leaves(states)[0].shape[0]
+    mesh = _mesh(devices, -(-num_chains // lanes))
+    spread = NamedSharding(mesh, PartitionSpec("device"))
+    states = jax.device_put(_grouped(states, lanes, mesh.size), spread)
+    chains = jax.device_put(_chain_numbers(num_chains, lanes, mesh.size), spread)
+    for start in range(first_step, num_steps, block_steps):
+        stop = min(start + block_steps, num_steps)
+        bounds = jnp.asarray([start, stop], jnp.int32)
+        states, filled = _walk(mesh, key, ladder, kernel, record, chains, states, bounds)
+        yield Block(stop, _flat(states, num_chains), _flat(filled, num_chains))
+
+
+@eqx.filter_jit
+def _walk(mesh: Mesh, key, ladder, kernel, record, chains, states, bounds):
+    """All groups of chains, each device working through its own."""
+    arrays, static = eqx.partition((key, ladder, kernel, record), eqx.is_array)
+
+    def on_one_device(arrays, bounds, chains, states):
+        key, ladder, kernel, record = eqx.combine(arrays, static)
+
+        def one_chain(chain, state):
+            return walk_chain(jax.random.fold_in(key, chain), ladder, kernel, record, state, bounds)
+
+        return jax.lax.map(lambda group: jax.vmap(one_chain)(*group), (chains, states))
+
+    spread, same = PartitionSpec("device"), PartitionSpec()
+    sharded = jax.shard_map(
+        on_one_device, mesh=mesh, in_specs=(same, same, spread, spread), out_specs=spread, check_vma=False
+    )
+    return sharded(arrays, bounds, chains, states)
+
+
+def walk_chain(key, ladder, kernel, record, state, bounds):
+    """One chain from step bounds[0] to bounds[1], folded into `record`."""
+
+    def step(i, carry):
+        state, record = carry
+        state, draw = kernel(jax.random.fold_in(key, i), ladder, state)
+        return state, record.update(ladder, draw)
+
+    return jax.lax.fori_loop(bounds[0], bounds[1], step, (state, record))
+
+
+def _mesh(devices: Sequence[Any], num_groups: int) -> Mesh:
+    """As many devices as there are groups of chains to give them."""
+    return Mesh(np.array(devices[: max(1, min(len(devices), num_groups))]), ("device",))
+
+
+def _chain_numbers(num_chains: int, lanes: int, num_devices: int) -> np.ndarray:
+    """Chains as (group, lane); the last group is filled up with chains that nobody looks at."""
+    num_groups = -(-num_chains // lanes)
+    num_groups += -num_groups % num_devices
+    return np.arange(num_groups * lanes, dtype=np.int32).reshape(num_groups, lanes)
+
+
+def _grouped(tree: Any, lanes: int, num_devices: int) -> Any:
+    def group(leaf):
+        numbers = _chain_numbers(leaf.shape[0], lanes, num_devices)
+        return np.asarray(leaf)[np.minimum(numbers, leaf.shape[0] - 1)]
+
+    return jax.tree.map(group, tree)
+
+
+def _flat(tree: Any, num_chains: int) -> Any:
+    """Back to one chain axis, on the host."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf).reshape(-1, *leaf.shape[2:])[:num_chains], tree)

@@ -1,0 +1,188 @@
+"""Step sizes for every rung (Appendix E of the paper): found in the warm-up, frozen before the draws that count.
+
+First chains held at β = 0 and β = 1 find the largest and the smallest step by stochastic approximation. Then every
+tempered stage of the warm-up tries steps around the present ones; the constrained logistic model of `acceptance` is
+fitted to what was accepted, and the step is read off it at each rung. The first such stage also gives the scale of
+every coordinate at every rung, from all draws weighted by q(k | x): the roots of the inverse masses.
+"""
+
+import dataclasses
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from tempering._types import HostPerRung
+from tempering.kernels import AbstractMove, AbstractSizedMove, Held, Position, Schedule
+from tempering.sampling import AbstractWarmup, Setup, Stage
+from tempering.stats import MoveCounts, Recording, TuningCounts
+from tempering.warmups.acceptance import fit_acceptance
+from tempering.warmups.starts import base_positions
+
+_FIRST_NUMBER = 2**16  # of the tuning stages, out of the way of those that follow
+_NUM_HELD = 64  # chains at each end
+_NARROW, _WIDE = 0.2, float(np.log(2.0))  # by how much steps are jittered, in logs: while drawing and while trying
+_GAIN = 2.0  # of the stochastic approximation, in log ε per acceptance probability
+_MAX_MOMENTS = 2**24  # rungs × coordinates × chains; beyond it coordinates are not rescaled, to save memory
+
+
+@dataclasses.dataclass(frozen=True)
+class Tuned(AbstractWarmup):
+    """Another warm-up, with a move whose step sizes are found on the way.
+
+    With `is_fixed` all rungs get the mean of the steps that were found, for comparison as in the paper. Without
+    `rescales` coordinates are not measured in their scale at each rung.
+    """
+
+    inner: AbstractWarmup
+    num_updates: int = 20
+    update_steps: int = 5
+    is_fixed: bool = False
+    rescales: bool = True
+
+    @property
+    def shapes_the_run(self) -> bool:
+        """It chooses how x moves."""
+        return True
+
+    def first(self, setup: Setup) -> Stage:
+        """Draws of the base, half of them held at the base and half at the target."""
+        path, move = setup.ladder.path, setup.move
+        assert isinstance(move, AbstractSizedMove)
+        ends = np.repeat([0, path.num_rungs - 1], _NUM_HELD)
+        positions = base_positions(jax.random.fold_in(setup.key, _FIRST_NUMBER), path, ends)
+        scale = _coordinates(positions.x).std(axis=0)
+        scale = np.where(scale > 0, scale, 1.0) if self._rescales(setup) else np.ones_like(scale)
+        schedule = move.schedule.with_knots(path.betas, scale.size)
+        schedule = _scheduled(schedule, np.asarray(schedule.step_sizes), np.tile(scale, (path.num_rungs, 1)))
+        return self._held(setup, _with(move, schedule), positions, 0)
+
+    def beginnings(self, setup: Setup) -> list[Stage]:
+        """The tuning, and what the other warm-up begins with."""
+        first = self.first(setup)
+        move = first.move
+        assert isinstance(move, AbstractSizedMove)
+        others = self.inner.beginnings(dataclasses.replace(setup, move=move))
+        return [first, *(self._ready(stage, move) for stage in others)]
+
+    def after(self, setup: Setup, stage: Stage) -> Stage:
+        """More tuning; then the stages of the other warm-up, each with the steps that the one before it suggests."""
+        move = stage.move
+        assert isinstance(move, AbstractSizedMove)
+        if stage.name == "tune":
+            return self._after_held(setup, stage, move)
+        following = self.inner.after(setup, stage)
+        tuning = stage.recording.tuning if isinstance(stage.recording, Recording) else None
+        if tuning is not None:
+            knots = move.schedule.with_knots(
+                stage.ladder.path.betas, move.schedule.scales.shape[1]
+            )  # rungs may have moved
+            schedule = refitted(knots, tuning, move.target_accept)
+            # Not before the draws that count: their steps are fitted in the units they are used in.
+            if self._rescales(setup) and not following.is_last:
+                schedule = rescaled(schedule, tuning.scales())
+            move = _with(move, schedule)
+        return self._ready(following, move)
+
+    def _after_held(self, setup: Setup, stage: Stage, move: AbstractSizedMove) -> Stage:
+        """Larger steps where too many were accepted, smaller where too few; halfway, the target's own scales."""
+        done, half = stage.number - _FIRST_NUMBER + 1, self.num_updates // 2
+        gain = _GAIN / (1 + ((done - 1) % half) / 3)  # begins anew with new scales
+        schedule = approached(move.schedule, stage.recording, move.target_accept, gain)
+        if done == half and self._rescales(setup):
+            at_target = _coordinates(stage.states.x)[_NUM_HELD:].std(axis=0)
+            schedule = rescaled(schedule, _between(schedule.betas, schedule.scales[0], at_target))
+        move = _with(move, schedule)
+        if done < self.num_updates:
+            following = self._held(setup, move, stage.states, done)
+        else:
+            following = self._ready(self.inner.first(dataclasses.replace(setup, move=move)), move)
+        return dataclasses.replace(following, warmup_steps=stage.warmup_steps + stage.num_steps)
+
+    def _held(self, setup: Setup, move: AbstractSizedMove, positions: Position, done: int) -> Stage:
+        steps = self.update_steps
+        return Stage("tune", _FIRST_NUMBER + done, setup.ladder, Held(move), positions, steps, steps)
+
+    def _ready(self, stage: Stage, move: AbstractSizedMove) -> Stage:
+        """The stage with this move: trying steps where they are still to be chosen, keeping to them elsewhere."""
+        schedule, is_tried = move.schedule, stage.name in ("equilibrate", "iterate")
+        if stage.is_last and self.is_fixed:
+            schedule = dataclasses.replace(
+                schedule, step_sizes=jnp.full_like(schedule.step_sizes, schedule.step_sizes.mean())
+            )
+        jitter = jnp.asarray(_WIDE if is_tried else _NARROW, jnp.float32)
+        center = _coordinates(stage.states.x).mean(axis=0) if is_tried else None
+        stage = stage.with_move(_with(move, dataclasses.replace(schedule, jitter=jitter)))
+        return dataclasses.replace(stage, center=center)
+
+    def _rescales(self, setup: Setup) -> bool:
+        """Whether coordinates are measured in their scales: if asked for, and if there is memory for their moments."""
+        path = setup.ladder.path
+        is_affordable = setup.num_chains * path.num_rungs * path.num_dims <= _MAX_MOMENTS
+        has_scale = isinstance(setup.move, AbstractSizedMove) and setup.move.has_scale
+        return self.rescales and is_affordable and has_scale
+
+
+def tuned_if_needed(warmup: AbstractWarmup, move: AbstractMove) -> AbstractWarmup:
+    """The warm-up, with tuning where the move has a size that nobody gave."""
+    needs_tuning = isinstance(move, AbstractSizedMove) and not move.is_tuned
+    return Tuned(warmup) if needs_tuning and not isinstance(warmup, Tuned) else warmup
+
+
+def approached(schedule: Schedule, moves: MoveCounts, target: float, gain: float) -> Schedule:
+    """Steps at both ends after one step of stochastic approximation, log ε += gain · (acceptance − target)."""
+    ends = [0, -1]
+    moved = np.asarray(schedule.step_sizes, np.float64)[ends] * np.exp(gain * (moves.acceptance[ends] - target))
+    return _scheduled(schedule, _between(schedule.betas, *moved))
+
+
+def refitted(schedule: Schedule, tuning: TuningCounts, target: float) -> Schedule:
+    """Steps read off the logistic model of what was accepted, at every rung.
+
+    Rung 0 is left out: no step is taken there, and a base that is narrower than the next rungs in some direction would
+    bend theirs, since by the model they accept less than it does.
+    """
+    rungs, bins = np.nonzero(tuning.num_moves)
+    rungs, bins = rungs[rungs > 0], bins[rungs > 0]
+    counts = tuning.num_moves[rungs, bins]
+    steps = tuning.steps[bins]
+    low, high = tuning.steps[[0, -1]]
+    fit = fit_acceptance(
+        rungs, steps, tuning.accepted[rungs, bins] / counts,
+        num_rungs=len(tuning.weight), low=float(low), high=float(high), weights=counts,
+    )  # fmt: skip
+    return _scheduled(schedule, fit.best_steps(target))
+
+
+def rescaled(schedule: Schedule, scales: Float[np.ndarray, "rung dim"]) -> Schedule:
+    """The same steps in units of new scales, as far as the tightest coordinate allows; unknown scales stay."""
+    old = np.asarray(schedule.scales, np.float64)
+    new = np.where(np.isfinite(scales) & (scales > 0), scales, old)
+    return _scheduled(schedule, np.asarray(schedule.step_sizes, np.float64) * (old / new).max(axis=1), new)
+
+
+def _between(betas: Any, at_base: Any, at_target: Any) -> np.ndarray:
+    """At every β, with 1/value² linear in it; see `Schedule`."""
+    betas = np.asarray(betas, np.float64)
+    low, high = np.asarray(at_base, np.float64), np.asarray(at_target, np.float64)
+    betas = betas if low.ndim == 0 else betas[:, None]
+    with np.errstate(divide="ignore"):  # a scale of zero is refused by `rescaled`
+        return ((1 - betas) * low**-2 + betas * high**-2) ** -0.5
+
+
+def _scheduled(schedule: Schedule, step_sizes: HostPerRung, scales: np.ndarray | None = None) -> Schedule:
+    schedule = dataclasses.replace(schedule, step_sizes=jnp.asarray(step_sizes, jnp.float32))
+    return schedule if scales is None else dataclasses.replace(schedule, scales=jnp.asarray(scales, jnp.float32))
+
+
+def _with(move: AbstractSizedMove, schedule: Schedule) -> AbstractSizedMove:
+    return eqx.tree_at(lambda m: m.schedule, move, schedule)
+
+
+def _coordinates(x: Any) -> Float[np.ndarray, "chain dim"]:
+    """The states of all chains, each in a row."""
+    leaves = [np.asarray(leaf, np.float64) for leaf in jax.tree.leaves(x)]
+    return np.concatenate([leaf.reshape(len(leaf), -1) for leaf in leaves], axis=1)

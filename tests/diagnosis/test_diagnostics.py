@@ -1,0 +1,132 @@
+"""Verdicts: each is provoked, and the runs known to go confidently wrong are not called good."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import exact
+import tempering as tp
+from tempering import Verdict
+from tempering.diagnosis import diagnose, transition_matrix
+from tempering.estimators import Annealed
+from tempering.sampling import Setup
+from tempering.stats import BlockedStats, Recording, Travel
+
+CHAINS, BLOCKS, RUNGS, DRAWS = 20, 8, 3, 50
+
+
+def healthy(seed: int = 0) -> Recording:
+    """A recording without a fault: even occupancy, many round trips, no drift."""
+    rng = np.random.default_rng(seed)
+    shares = rng.dirichlet(np.full(RUNGS, 30.0), size=(CHAINS, BLOCKS))
+    ends = np.ones(CHAINS, np.int64)
+    stats = BlockedStats(
+        betas=np.linspace(0, 1, RUNGS),
+        log_prior=np.full(RUNGS, -np.log(RUNGS)),
+        log_z_guess=np.zeros(RUNGS),
+        log_sums=np.log(DRAWS * shares),
+        visits=np.full((CHAINS, BLOCKS, RUNGS), 17),
+        num_draws=np.full((CHAINS, BLOCKS), DRAWS),
+        num_nonfinite=np.zeros((CHAINS, BLOCKS), np.int64),
+        travel=Travel(ends, ends, 8 * ends),
+        block_size=DRAWS,
+    )
+    return Recording(stats, np.ones((10, RUNGS, RUNGS), np.int64), None)
+
+
+def changed(**fields) -> Recording:
+    recording = healthy()
+    return dataclasses.replace(recording, stats=dataclasses.replace(recording.stats, **fields))
+
+
+def log_sums_that_drift() -> np.ndarray:
+    log_sums = healthy().stats.log_sums.copy()
+    log_sums[:, BLOCKS // 2 :, -1] += 1.0
+    return log_sums
+
+
+def few_crossings() -> Travel:
+    ends = np.ones(CHAINS, np.int64)
+    return Travel(ends, ends, 0 * ends + (np.arange(CHAINS) < 3))
+
+
+def one_chain() -> Recording:
+    stats = healthy().stats
+    parts = {name: getattr(stats, name)[:1, :1] for name in ("log_sums", "visits", "num_draws", "num_nonfinite")}
+    one = np.ones(1, np.int64)
+    return dataclasses.replace(healthy(), stats=dataclasses.replace(stats, travel=Travel(one, one, 40 * one), **parts))
+
+
+def test_the_gravest_finding_decides():
+    recording = changed(num_nonfinite=np.full((CHAINS, BLOCKS), 1), travel=few_crossings())
+    diagnosis = diagnose(recording)
+    assert {f.verdict for f in diagnosis.findings} == {Verdict.NONFINITE, Verdict.STUCK}
+    assert diagnosis.verdict is Verdict.NONFINITE
+
+
+def test_annealing_is_excused_only_on_its_low_side():
+    """Widely scattered weights may hide half their variance below the truth, and nothing above it."""
+    answer = tp.LogZ("rts", np.array([0.0, 10.0]), np.array([0.0, 0.1]), np.zeros(2), np.zeros(2), dof=99)
+    assert Annealed(8.0, 0.1, 4.0).disagreement(answer) == pytest.approx(0.0)
+    assert Annealed(7.0, 0.1, 4.0).disagreement(answer) == pytest.approx(1 / np.hypot(0.1, 0.1))
+    assert Annealed(12.0, 0.1, 4.0).disagreement(answer) == pytest.approx(2 / np.hypot(0.1, 0.1))
+
+
+def test_transition_matrix_is_row_normalised():
+    counts = np.array([[[3, 1, 0], [0, 0, 0], [2, 2, 4]]])
+    matrix = transition_matrix(dataclasses.replace(healthy(), transition_counts=counts))
+    np.testing.assert_allclose(matrix, [[0.75, 0.25, 0], [0, 0, 0], [0.25, 0.25, 0.5]])
+
+
+def _paper_run(path, num_chains: int, num_iterations: int, num_sweeps: int):
+    """The paper's initial iterations, then a run, on any path."""
+    key, move = jax.random.key(0), tp.BlockGibbs()
+    ladder = tp.Ladder.create(path)
+    warmup = tp.InitialIterations(steps=50, max_iterations=num_iterations, min_iterations=num_iterations)
+    stage = warmup.first(Setup(key, ladder, move, num_chains))
+    while True:
+        stage_key = jax.random.fold_in(key, stage.number)
+        for block in tp.run_chains(
+            stage_key, stage.ladder, stage.kernel, stage.empty_record(), stage.states,
+            num_steps=stage.num_steps, block_steps=stage.block_steps,
+        ):  # fmt: skip
+            stage = stage.after_block(block.num_steps, block.states, block.record.on_host())
+        if stage.is_last:
+            return stage
+        stage = warmup.after(Setup(key, ladder, move, num_chains, num_sweeps), stage)
+
+
+def test_the_naive_chain_over_v_and_h_is_not_called_good(shared_data):
+    """On the 784×500 RBM it ends tens of nats wrong with a small error bar; the verdict must say so."""
+    rbm = tp.load(shared_data / "rbm_mnist_cd25_500.npz")
+    frequencies = tp.load_data(shared_data / "mnist_binarized.npz", num_visible=784).mean(axis=0)
+    path = tp.models.JointRBM(rbm).path(frequencies, tp.ladder.uniform_betas(100))
+    stage = _paper_run(path, num_chains=100, num_iterations=10, num_sweeps=500)
+    answer = tp.rts(stage.recording.stats, log_z_base=path.log_z_base())
+    assert abs(answer.log_z - 451.25) > 10 * answer.std_error, "the naive chain is expected to be confidently wrong"
+    diagnosis = diagnose(stage.recording, stage.annealed, log_z_base=path.log_z_base())
+    assert not diagnosis.verdict.is_good
+
+
+def test_the_naive_chain_on_a_model_of_our_own_is_not_called_good():
+    """The same without data beside the clone: strong random weights, where every chain stays where it began."""
+    rng = np.random.default_rng(3)
+    rbm = tp.RBM(rng.normal(0, 0.7, (200, 100)), np.full(200, -1.0), rng.normal(0, 1, 100))
+    path = tp.models.JointRBM(rbm).path("bias", tp.ladder.uniform_betas(30))
+    stage = _paper_run(path, num_chains=50, num_iterations=4, num_sweeps=200)
+    assert not diagnose(stage.recording, stage.annealed, log_z_base=path.log_z_base()).verdict.is_good
+
+
+def test_a_density_that_is_nan_reaches_the_verdict():
+    """Nothing raises inside the loop; the verdict names it."""
+    path = exact.small_path()
+    broken = dataclasses.replace(path, vbias=path.vbias.at[0].set(jnp.nan))
+    ladder = tp.Ladder.create(broken)
+    states = tp.Position(exact.states_of(path, exact.patterns(5)), jnp.zeros(32, jnp.int32))
+    kernel = tp.SimulatedTempering(tp.BlockGibbs())
+    record = tp.stats.TemperingRecord.empty(ladder)
+    (block,) = tp.run_chains(jax.random.key(0), ladder, kernel, record, states, num_steps=20)
+    assert diagnose(block.record.on_host()).verdict is Verdict.NONFINITE

@@ -1,0 +1,133 @@
+"""Every verdict is provoked once, by the least that provokes it, and says its cause, what was seen and what to do."""
+
+import dataclasses
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tempering as tp
+from tempering import Finding, Verdict
+from tempering.diagnosis import Goal, Look, diagnose, unequilibrated
+from tempering.diagnosis.stopping import too_short
+from tempering.estimators import Annealed, _mbar_solver
+from tempering.stats import MoveCounts, Tours
+from tempering.training.tempered import Reading
+from tempering.training.tracker import _findings
+from test_diagnostics import BLOCKS, CHAINS, RUNGS, changed, few_crossings, healthy, log_sums_that_drift, one_chain
+from test_mbar import gaussian_draws
+from test_stepping import noisy_stats as stepping_stats
+from test_ti import noisy_stats as slope_stats
+
+
+def of_run(recording, annealed=None):
+    return diagnose(recording, annealed).findings
+
+
+def frozen():
+    moves = MoveCounts(np.full(RUNGS, 500.0), np.array([500.0, 300.0, 4.0]), np.zeros(RUNGS))
+    return of_run(dataclasses.replace(healthy(), moves=moves))
+
+
+def knotted():
+    """Two halves of a ladder that one chain in thousands passes between, and chains that hardly travel."""
+    counts = np.zeros((60, 60), np.int64)
+    for rung in range(59):
+        counts[rung, rung + 1] = counts[rung + 1, rung] = 5 if rung == 36 else 40_000
+    stats = healthy().stats
+    wide = {n: np.repeat(getattr(stats, n), 20, axis=2) for n in ("log_sums", "visits")}
+    law = {"betas": np.linspace(0, 1, 60), "log_prior": np.full(60, -np.log(60)), "log_z_guess": np.zeros(60)}
+    long = dataclasses.replace(stats, travel=few_crossings(), **wide, **law)
+    return of_run(dataclasses.replace(healthy(), stats=long, transition_counts=counts[None]))
+
+
+def unsure():
+    """Of forty tours one saw the target."""
+    rows = np.zeros((40, 2))
+    rows[:, 0], rows[0, 1] = 1.0, 40.0
+    products = np.array([[40.0, 40.0, 1600.0]])
+    none = np.zeros((1, 2))
+    tours = Tours(none, none, np.ones(1, bool), np.array([40.0]), rows.sum(axis=0)[None], products)
+    return of_run(dataclasses.replace(healthy(), tours=tours))
+
+
+def no_overlap():
+    stats = stepping_stats()
+    steps = stats.log_steps.copy()
+    steps[:, :, 2, 0] = -np.inf
+    return tp.estimators.stepping_stone(dataclasses.replace(stats, log_steps=steps), "up").findings
+
+
+def unconverged(monkeypatch):
+    monkeypatch.setattr(_mbar_solver, "_MAX_STEPS", 1)
+    return tp.estimators.mbar(gaussian_draws(np.random.default_rng(3), (400,))[0]).findings
+
+
+def heavy():
+    few = np.where(np.arange(100) < 7, 0.0, -30.0)
+    return tp.estimators.ais(np.column_stack([np.zeros(100), few])).findings
+
+
+def short():
+    finding = too_short(Look(1000, 0, 0.2, ()), Goal(0.05, 1000))
+    return () if finding is None else (finding,)
+
+
+def uneven():
+    log_sums = healthy().stats.log_sums.copy()
+    log_sums[:, :, 2] -= 3.0
+    return of_run(changed(log_sums=log_sums))
+
+
+def unreached():
+    visits = healthy().stats.visits.copy()
+    visits[:, :, 1] = 0
+    return of_run(changed(visits=visits))
+
+
+def lost():
+    few, news, none = jnp.float32(0.04), jnp.float32(1.5), jnp.zeros(20)
+    return _findings(Reading(jnp.zeros(9), none, news, none, jnp.ones(9), few, jnp.float32(3.0), jnp.int32(0)))
+
+
+PROVOKED = {
+    Verdict.SHORT: (short, "0.2 after 1000 sweeps, 0.05 was asked for", "--max-sweeps"),
+    Verdict.UNSURE: (unsure, "by tours", "more sweeps"),
+    Verdict.UNEQUILIBRATED: (lambda: (unequilibrated(),), "ran out of sweeps", "annealed warm-up"),
+    Verdict.COARSE: (lambda: tp.estimators.ti(slope_stats(most=400), "riemann").findings, "", "rungs"),
+    Verdict.RELAXING: (lambda: of_run(changed(log_sums=log_sums_that_drift())), "second half differs", "more sweeps"),
+    Verdict.UNEVEN: (uneven, "rung 2 of 2", "warm-up"),
+    Verdict.HEAVY_TAILS: (heavy, "count as 7", ""),
+    Verdict.DISAGREES: (lambda: of_run(healthy(), Annealed(5.0, 0.1, 0.5)), "by annealing", "trust neither"),
+    Verdict.NO_OVERLAP: (no_overlap, "none of", "rungs"),
+    Verdict.UNCONVERGED: (None, "", ""),  # with a monkeypatch, below
+    Verdict.LOST: (lost, "of the chains effective; log Z runs 1.5 nats behind", "learning rate"),
+    Verdict.FROZEN: (frozen, "0.008 of the moves at rung 2", "tp.HMC"),
+    Verdict.STUCK: (lambda: of_run(changed(travel=few_crossings())), "0.075 round trips per chain", "base closer"),
+    Verdict.KNOT: (knotted, "a knot at β = 0.6", "averaged moments"),
+    Verdict.UNREACHED: (unreached, "the first of them rung 1", "annealed warm-up"),
+    Verdict.NO_ERROR: (lambda: of_run(one_chain()), "could not be estimated", "several chains"),
+    Verdict.NONFINITE: (
+        lambda: of_run(changed(num_nonfinite=np.full((CHAINS, BLOCKS), 2))),
+        "320 of 8000 draws",
+        "overflow",
+    ),
+}
+
+
+def test_no_verdict_is_left_out():
+    assert {*PROVOKED, Verdict.GOOD} == set(Verdict)
+    assert of_run(healthy()) == ()
+
+
+@pytest.mark.parametrize("verdict", PROVOKED, ids=lambda verdict: verdict.label)
+def test_it_says_what_it_is_what_was_seen_and_what_to_do(verdict, monkeypatch):
+    make, seen, cure = PROVOKED[verdict]
+    findings: tuple[Finding, ...] = unconverged(monkeypatch) if make is None else make()
+    (found,) = [finding for finding in findings if finding.verdict is verdict]
+    assert seen in found.seen
+    assert cure in found.cure
+    assert found.seen
+    assert found.cure
+    assert ": " in verdict.value  # a name, then the cause in words
+    assert not verdict.is_good

@@ -1,0 +1,218 @@
+"""What the README and the pages show is what happens: examples run, links lead somewhere, names exist."""
+
+import importlib.util
+import re
+import runpy
+import shlex
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import typer
+
+import tempering
+from tempering import cli
+from tempering.diagnosis import checks
+from tempering.estimators.methods import METHODS
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+MARKDOWN = [*sorted(ROOT.glob("*.md")), *PAGES]
+FENCE = re.compile(r"^(?:<!-- (?P<mark>[^\n]*) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+
+
+class Block(NamedTuple):
+    mark: str  # the comment on the line before the block: "demo", "runnable", "runnable, exits 3"
+    language: str
+    text: str
+    line: int  # of the first line of text
+
+
+def blocks_of(file: Path) -> list[Block]:
+    text = file.read_text()
+    return [
+        Block(m["mark"] or "", m["language"], m["text"], text.count("\n", 0, m.start("text")) + 1)
+        for m in FENCE.finditer(text)
+    ]
+
+
+def commands_of(block: Block) -> list[str]:
+    return [line.removeprefix("$ ") for line in block.text.splitlines() if line.startswith("$ ")]
+
+
+def needed_by(block: Block) -> list[str]:
+    """Packages beyond our own that a block marked "needs NAME" imports."""
+    return re.findall(r"^needs (\w+)$", block.mark)
+
+
+def prose_of(file: Path) -> str:
+    """The page without its code, so that brackets in code are not taken for links."""
+    return re.sub(r"`[^`\n]*`", "", FENCE.sub("", file.read_text()))
+
+
+def called(command: str, monkeypatch) -> int:
+    """The exit status of `tempering ...`, run in this process so that pages share what was compiled.
+
+    How many CPU devices there are can be chosen only once in a process, and conftest.py has done it.
+    """
+    program, *arguments = shlex.split(command)
+    assert program == "tempering", command
+    monkeypatch.setattr(sys, "argv", [program, *arguments])
+    monkeypatch.setattr("tempering.cli.common.use_cores", lambda devices: None)
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    return stopped.value.code or 0
+
+
+# Ten seconds and more each, and what they show is tested elsewhere.
+LONG = ("paths.md", "paths_rbm.md", "bayes.md", "any_model.md", "stopping.md", "moves.md", "discrete.md")
+ELSEWHERE = ("tracking_pytorch.md", "tracking_sklearn.md")  # run, and held to more, by test_tracking_examples.py
+
+
+# PyTensor warns on import where no BLAS is installed, which JAX, the only back end here, does not need.
+@pytest.mark.filterwarnings("ignore:PyTensor could not link to a BLAS")
+@pytest.mark.parametrize(
+    "file",
+    [
+        pytest.param(f, marks=[pytest.mark.slow] * (f.name in LONG))
+        for f in (ROOT / "README.md", *PAGES)
+        if f.name not in ELSEWHERE
+    ],
+    ids=lambda file: file.name,
+)
+def test_examples_run(file, tmp_path, monkeypatch):
+    """Every Python block, in one namespace per page, and every console line that is marked as runnable."""
+    monkeypatch.chdir(tmp_path)
+    namespace = {}
+    for block in blocks_of(file):
+        if block.language == "python":
+            if not all(importlib.util.find_spec(name) for name in needed_by(block)):
+                continue  # an optional package that is not there
+            code = "\n" * (block.line - 1) + block.text  # so that a traceback names the line of the page
+            exec(compile(code, str(file), "exec"), namespace)
+        elif block.mark.startswith("runnable"):
+            expected = int(NUMBER.findall(block.mark)[0]) if "exits" in block.mark else 0
+            for command in commands_of(block):
+                assert called(command, monkeypatch) == expected, command
+
+
+def test_every_marked_block_is_found():
+    """Kills: a comment that is misspelt or not right before its block, so that nothing is run."""
+    for file in MARKDOWN:
+        found = [block for block in blocks_of(file) if block.mark]
+        assert len(found) == len(re.findall(r"^<!--", file.read_text(), re.M)), file.name
+        for block in found:
+            if block.language == "python":
+                assert re.fullmatch(r"needs \w+", block.mark), f"{file.name}:{block.line}"
+                continue
+            assert re.fullmatch(r"demo|runnable(, exits \d+)?", block.mark), f"{file.name}:{block.line}"
+            assert block.language == "console"
+            assert commands_of(block)
+
+
+def test_the_readme_shows_what_the_demo_prints(monkeypatch, capsys):
+    """The same rows in the same words, and numbers that agree as two independent runs do.
+
+    Not to the last digit: another CPU rounds matrix products differently, a bit of one chain then falls the other
+    way, and from there on that chain is another one. Two such runs differ by less than 5√2 standard errors but for
+    one case in a million; errors and round trips vary by a few per cent over 100 chains, and by far less than a third.
+    """
+    (demo,) = [block for block in blocks_of(ROOT / "README.md") if block.mark == "demo"]
+    (command,) = commands_of(demo)
+    shown = rows_of(demo.text.split("\n", 1)[1])
+    assert called(command, monkeypatch) == 0
+    printed = capsys.readouterr().out
+    came = rows_of(printed)
+    advice = f"The README shows something else than `{command}` prints. Paste this into it:\n{printed}"
+    assert list(came) == list(shown), advice
+    assert {"log Z", "95 % interval", "exact log Z", "verdict"} <= set(came)
+    for label, text in shown.items():
+        assert NUMBER.sub("#", came[label]) == NUMBER.sub("#", text), f"{label}: {advice}"
+        std_error = numbers_in(shown["annealing says" if label == "annealing says" else "standard error"])[-1]
+        tolerance = {"exact log Z": 2e-4, "seconds": float("inf")}.get(label, 5 * 2**0.5 * std_error)
+        if label in ("standard error", "round trips"):
+            tolerance = numbers_in(text)[0] / 3
+        assert numbers_in(came[label]) == pytest.approx(numbers_in(text), abs=tolerance), f"{label}: {advice}"
+
+
+def rows_of(table: str) -> dict[str, str]:
+    """A printed table by its labels; a value that was wrapped is joined again."""
+    rows, label = {}, ""
+    for line in filter(None, map(str.rstrip, table.splitlines())):
+        if not line.startswith(" "):
+            label, line = re.split(r"\s{2,}", line, maxsplit=1)
+        rows[label] = f"{rows.get(label, '')} {line.strip()}".strip()
+    return rows
+
+
+def numbers_in(text: str) -> list[float]:
+    return [float(number) for number in NUMBER.findall(text)]
+
+
+@pytest.mark.parametrize("file", MARKDOWN, ids=lambda file: file.name)
+def test_links_lead_somewhere(file):
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose_of(file)):
+        if target.startswith("https://"):
+            continue
+        name, _, anchor = target.partition("#")
+        page = file.parent / name if name else file
+        assert page.exists(), f"{file.name} links to {target}"
+        assert page.is_relative_to(ROOT / "docs") or file.parent == ROOT, f"{target} is not on the site"
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", prose_of(page), re.M)
+            slugs = [re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings]
+            assert anchor in slugs, f"{file.name} links to {target}"
+
+
+def test_the_site_lists_every_page():
+    nav = (ROOT / "mkdocs.yml").read_text().split("\nnav:\n", 1)[1].split("\n\n", 1)[0]
+    listed = re.findall(r"^  - .+: (\S+\.md)$", nav, re.M)
+    assert len(listed) == len(nav.splitlines())
+    assert sorted(listed) == [page.name for page in PAGES]
+
+
+def test_the_guide_knows_every_verdict_threshold_and_option():
+    guide = (ROOT / "docs" / "index.md").read_text()
+    for verdict in tempering.Verdict:
+        assert f"\n| `{verdict.name}` |" in guide
+    thresholds = {name for name in vars(checks) if name.startswith(("MIN_", "MAX_"))}
+    assert set(re.findall(r"`((?:MIN|MAX)_\w+)`", guide)) == thresholds
+    commands = typer.main.get_command(cli.app).commands.values()
+    options = {name for command in commands for parameter in command.params for name in parameter.opts if "--" in name}
+    guide += (ROOT / "docs" / "training.md").read_text()
+    for option in options - {"--help"}:
+        assert re.search(f"`{option}[` ]", guide), option
+    for method in METHODS:
+        assert f"`{method}`" in guide
+
+
+def test_names_in_the_map_of_the_paper_exist():
+    names = re.findall(r"`([\w.]+\.[\w.]+)`", (ROOT / "docs" / "paper_map.md").read_text())
+    assert len(names) > 30
+    for name in names:
+        thing, left = module_of(name)
+        for part in left:
+            assert hasattr(thing, part), name
+            thing = getattr(thing, part)
+
+
+def module_of(name: str) -> tuple[object, list[str]]:
+    """The longest part of a dotted name that is a module, and what is left.
+
+    Not by attributes: `tempering.estimators.rts` is a function, and a module of the same name is behind it.
+    """
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        try:
+            return importlib.import_module(".".join(["tempering", *parts[:length]])), parts[length:]
+        except ModuleNotFoundError:
+            continue
+    raise AssertionError(f"{name} is in no module of tempering")
+
+
+def test_the_page_of_results_is_what_its_script_makes():
+    """No figure on it is typed in by hand."""
+    script = runpy.run_path(str(ROOT / "benchmarks" / "report.py"))
+    assert (ROOT / "docs" / "results.md").read_text() == script["page"]()

@@ -1,0 +1,174 @@
+"""Estimators against exact answers, without randomness: statistics by enumeration go in, log Z comes out."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import exact
+import tempering as tp
+from tempering.estimators.equilibration import drift_between_halves
+from tempering.estimators.stationary import stationary_law
+from tempering.estimators.uncertainty import independent_parts, uncertainty_by_jackknife, uncertainty_of_log_ratio
+from tempering.stats import TransitionSums
+
+TOLERANCE = 1e-10
+
+
+@pytest.fixture
+def path():
+    return exact.small_path()
+
+
+@pytest.fixture
+def truth(path):
+    return exact.log_z(path) - exact.log_z(path)[0]
+
+
+def test_rts_is_exact_on_exact_statistics(path, truth):
+    """Kills: no prior in eq. 12, its sign, no Ẑ, ĉ_0 left out, log of a mean of logs."""
+    answer = tp.rts(exact.stats_from_law(exact.log_densities(path)))
+    np.testing.assert_allclose(answer.values, truth, atol=TOLERANCE)
+    shifted = tp.rts(exact.stats_from_law(exact.log_densities(path)), log_z_base=3.5)
+    assert shifted.log_z == pytest.approx(truth[-1] + 3.5, abs=TOLERANCE)
+
+
+def test_rts_solves_the_likelihood_equations(path):
+    """The maximiser of eq. 14 by its linear system, for an arbitrary ĉ, is eq. 12. Kills: r_k for r_0 and so on."""
+    c = np.array([0.21, 0.46, 0.33])
+    stats = exact.stats_from_law(exact.log_densities(path))
+    stats = _with_log_sums(stats, np.log(c))
+    r, guess = np.exp(exact.LOG_PRIOR), np.exp(exact.LOG_Z_GUESS)
+    matrix = (np.diag(1 / c[1:]) - 1) * (r[1:] / guess[1:])
+    z = np.linalg.solve(matrix, np.full(2, r[0]))
+    np.testing.assert_allclose(tp.rts(stats).values[1:], np.log(z), atol=TOLERANCE)
+
+
+def test_ts_is_exact_on_exact_counts(path, truth):
+    """Kills: posteriors instead of visits, a pseudo-count that is not added per rung."""
+    stats = exact.stats_from_law(exact.log_densities(path))
+    np.testing.assert_allclose(tp.estimators.ts(stats, pseudo_count=0.0).values, truth, atol=TOLERANCE)
+    with_empty = _with_visits(stats, np.array([4, 0, 6]))
+    law = np.log(np.array([4.1, 0.1, 6.1])) - exact.LOG_PRIOR + exact.LOG_Z_GUESS
+    np.testing.assert_allclose(tp.estimators.ts(with_empty).values, law - law[0], atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("estimator", [tp.estimators.sd, tp.estimators.rsd])
+def test_stationary_estimators_are_exact_on_exact_transitions(path, truth, estimator):
+    """Kills: the right eigenvector for the left one, columns normalised instead of rows."""
+    answer = estimator(exact.recording_from_law(path))
+    np.testing.assert_allclose(answer.values, truth, atol=TOLERANCE)
+
+
+def test_stationary_law_of_a_known_chain():
+    """A 3-cycle with unequal rates has π ∝ 1/rate. Kills: the uniform vector, which is the right eigenvector."""
+    rates = np.array([0.1, 0.5, 0.25])
+    matrix = np.diag(1 - rates) + np.roll(np.diag(rates), 1, axis=1)
+    np.testing.assert_allclose(stationary_law(matrix), (1 / rates) / (1 / rates).sum(), atol=1e-12)
+
+
+def test_rao_blackwellized_transitions_go_in_the_row_of_the_origin(path):
+    """Fed every x with its exact weight, the device's sums are those of Appendix G. Kills: rung for origin."""
+    ladder = exact.small_ladder()
+    states = exact.states_of(path, exact.patterns(5))
+    draw = jax.vmap(lambda x: tp.ladder.Draw(x, jnp.int32(2), jnp.int32(1), path.log_densities(x)))(states)
+    sums = jax.vmap(lambda d: TransitionSums.empty(ladder).update(ladder, d).sums)(draw)
+    posterior = exact.rung_posterior(exact.log_densities(path), exact.LOG_PRIOR, exact.LOG_Z_GUESS)
+    np.testing.assert_allclose(sums[:, 2], posterior, atol=2e-6)
+    assert not np.any(sums[:, :2])
+
+
+def test_delta_method_is_equations_15_and_16():
+    """Kills: a missing covariance, its sign, n for n − 1, the bias with its ends exchanged."""
+    parts = np.random.default_rng(1).gamma(3.0, size=(12, 4))
+    uncertainty = uncertainty_of_log_ratio(np.log(parts))
+    covariance = np.cov(parts.T) / 12
+    mean = parts.mean(axis=0)
+    own = np.diag(covariance) / mean**2
+    variance = own[0] + own - 2 * covariance[0] / (mean[0] * mean)
+    np.testing.assert_allclose(uncertainty.std_error, np.sqrt(variance), atol=TOLERANCE)
+    np.testing.assert_allclose(uncertainty.bias, (own[0] - own) / 2, atol=TOLERANCE)
+    assert uncertainty.dof == 11
+
+
+def test_drift_is_the_change_between_halves_in_its_own_errors(path):
+    """Written out from sums in float64. Kills: the second half against nothing, the uncertainty of one half alone."""
+    parts = np.random.default_rng(4).gamma(3.0, size=(20, 6, 3)) * [1.0, 2.0, 7.0]
+    stats = _with_log_sums(exact.stats_from_law(exact.log_densities(path)), np.log(parts))
+    early, late = parts[:, :3].sum(axis=1), parts[:, 3:].sum(axis=1)
+    change = np.log(late[:, 2].sum() / late[:, 0].sum()) - np.log(early[:, 2].sum() / early[:, 0].sum())
+    each = [half[:, 2] / half[:, 2].mean() - half[:, 0] / half[:, 0].mean() for half in (early, late)]
+    expected = change / (np.std(each[1] - each[0], ddof=1) / np.sqrt(20))
+    assert drift_between_halves(stats) == pytest.approx(expected, abs=TOLERANCE)
+    same_twice = _with_log_sums(stats, np.log(np.concatenate([parts, parts], axis=1)))
+    assert drift_between_halves(same_twice) == pytest.approx(0, abs=TOLERANCE)
+
+
+def test_jackknife_of_a_mean_is_its_standard_error():
+    """Kills: the factor (n − 1)/n, and a bias where there is none."""
+    values = np.random.default_rng(2).normal(size=(9, 3))
+    left_out = (values.sum(axis=0) - values) / 8
+    uncertainty = uncertainty_by_jackknife(values.mean(axis=0), left_out)
+    np.testing.assert_allclose(uncertainty.std_error, values.std(axis=0, ddof=1) / 3, atol=TOLERANCE)
+    np.testing.assert_allclose(uncertainty.bias, 0, atol=TOLERANCE)
+
+
+def test_few_chains_are_cut_into_stretches(path):
+    """One chain still has an error bar, from its blocks; one chain in one block has none, and says so."""
+    stats = exact.stats_from_law(exact.log_densities(path))
+    assert np.isinf(tp.rts(stats).std_error)
+    assert tp.rts(stats).interval == (-np.inf, np.inf)
+    rng = np.random.default_rng(3)
+    blocks = _with_log_sums(stats, np.log(rng.gamma(5.0, size=(1, 32, 3))))
+    assert independent_parts(blocks).shape == (16, 3)
+    assert np.isfinite(tp.rts(blocks).std_error)
+
+
+def test_student_interval():
+    """Against the tabulated quantile t(0.975, 4) = 2.776. Kills: a normal interval, one-sided levels."""
+    answer = tp.LogZ("rts", np.array([0.0, 7.0]), np.array([0.0, 0.5]), np.zeros(2), np.zeros(2), dof=4)
+    low, high = answer.interval
+    assert (high - low) / 2 / 0.5 == pytest.approx(2.776, abs=5e-4)
+    assert (low + high) / 2 == pytest.approx(7.0)
+    assert answer.intervals().shape == (2, 2)
+
+
+@pytest.mark.parametrize("skewness", [-3.0, -0.4, 0.4, 3.0])
+def test_a_skewed_interval_inverts_halls_transformation(skewness):
+    """g at both ends gives back the Student quantiles. Kills: λ with the wrong sign, n for √n, ends exchanged."""
+    dof, level = 24, 0.9
+    answer = tp.LogZ("rts", np.array([0.0, 7.0]), np.full(2, 0.5), np.zeros(2), np.full(2, skewness), dof)
+    t = (7.0 - np.array(answer.interval_at(level))) / 0.5
+    k = skewness / np.sqrt(dof + 1)
+    g = t + k * t**2 / 3 + k**2 * t**3 / 27 + k / 6
+    np.testing.assert_allclose(g, [1.7109, -1.7109], atol=1e-4)  # t(0.95, 24) from a table
+    low, high = answer.interval_at(level)
+    assert (high - 7.0 > 7.0 - low) == (skewness > 0)  # rare large contributions: the truth may well lie above
+
+
+def test_skewness_is_that_of_what_each_unit_contributes():
+    """One unit far above the others at the last rung only. Kills: skewness of the parts instead of their ratio."""
+    parts = np.ones((10, 3))
+    parts[0, 2] = 5.0
+    uncertainty = uncertainty_of_log_ratio(np.log(parts))
+    influence = parts[:, 2] / parts[:, 2].mean() - 1
+    expected = (influence**3).mean() / (influence**2).mean() ** 1.5
+    np.testing.assert_allclose(uncertainty.skewness, [0.0, 0.0, expected], atol=1e-12)
+
+
+def _with_log_sums(stats, log_sums):
+    log_sums = np.broadcast_to(log_sums, (1, 1, 3)) if np.ndim(log_sums) == 1 else log_sums
+    shape = log_sums.shape[:2]
+    return dataclasses.replace(
+        stats,
+        log_sums=np.array(log_sums),
+        visits=np.ones(log_sums.shape, np.int64),
+        num_draws=np.ones(shape, np.int64),
+        num_nonfinite=np.zeros(shape, np.int64),
+    )
+
+
+def _with_visits(stats, visits):
+    return dataclasses.replace(stats, visits=visits[None, None])

@@ -1,0 +1,179 @@
+"""Paths, ladders, bases: what is sampled, and what is refused at the door."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import checks
+import exact
+import tempering as tp
+
+
+def test_an_rbm_path_is_the_joint_density_with_h_summed_out():
+    """Against a sum over every h, and its base normaliser. Kills: J log 2 left out, softplus of the unscaled field."""
+    path = exact.small_path()
+    states = exact.states_of(path, exact.patterns(5))
+    np.testing.assert_allclose(jax.vmap(path.log_densities)(states), exact.log_densities(path), atol=5e-6)
+    assert path.log_z_base() == pytest.approx(exact.log_z(path)[0], abs=1e-10)
+
+
+def test_the_last_rung_is_the_model_itself():
+    """log Z of the last rung is the enumerated one, and log_density is minus the free energy."""
+    rbm, path = exact.small_rbm(), exact.small_path()
+    assert rbm.exact_log_z() == pytest.approx(exact.log_z(path)[-1], abs=1e-6)
+    np.testing.assert_allclose(rbm.log_density(exact.patterns(5)), exact.log_densities(path)[:, -1], atol=1e-6)
+
+
+def test_base_draws_follow_the_base():
+    path = exact.small_path()
+    states = jax.jit(jax.vmap(path.sample_base))(jax.random.split(jax.random.key(0), 20_000))
+    law = np.exp(exact.log_densities(path)[:, 0] - exact.log_z(path)[0])
+    numbers = np.asarray(states.v, np.int64) @ (1 << np.arange(5)[::-1])
+    checks.assert_law(np.bincount(numbers, minlength=32), law)
+
+
+def test_bases_of_an_rbm():
+    """Data, frequencies, the visible bias and the uniform law give their log-odds; frequencies are smoothed."""
+    rbm = exact.small_rbm()
+    data = np.array([[1, 0, 0, 1, 0], [1, 1, 0, 0, 0]])
+    np.testing.assert_array_equal(rbm.base_logits("uniform"), np.zeros(5))
+    np.testing.assert_array_equal(rbm.base_logits("bias"), rbm.vbias)
+    np.testing.assert_allclose(rbm.base_logits(data), rbm.base_logits(data.mean(axis=0)))
+    logits = rbm.base_logits(data)
+    assert np.all(np.isfinite(logits))
+    assert logits[1] == pytest.approx(0.0)
+    assert logits[0] > 3
+    assert logits[2] < -3
+
+
+def test_a_geometric_path_mixes_its_ends():
+    """Kills: β for 1 − β; and a target of density zero does not spoil the base (0 · −inf)."""
+    base = tp.Bernoulli(jnp.asarray([0.3, -1.0]))
+    path = tp.paths.GeometricPath.create(lambda x: 5.0 * x[0] - x[1], base, np.array([0.0, 0.25, 1.0]))
+    x = jnp.asarray([1.0, 1.0])
+    expected = [-0.7, 0.75 * -0.7 + 0.25 * 4.0, 4.0]
+    np.testing.assert_allclose(path.log_densities(x), expected, rtol=1e-6)
+    np.testing.assert_allclose([path.log_density(x, jnp.int32(k)) for k in range(3)], expected, rtol=1e-6)
+    np.testing.assert_allclose(path.slopes(x), np.full(3, 4.7), rtol=1e-6)
+    assert path.log_z_base() == pytest.approx(np.logaddexp(0, [0.3, -1.0]).sum(), abs=1e-6)
+    vanishing = tp.paths.GeometricPath.create(lambda x: -jnp.inf, base, np.array([0.0, 0.5, 1.0]))
+    assert np.isfinite(vanishing.log_densities(x)[0])
+    assert vanishing.log_densities(x)[1] == -np.inf
+
+
+def test_a_ratio_of_two_unnormalised_densities():
+    """Both ends unnormalised: rts gives log(Z_1 / Z_0), by exact statistics over two bits."""
+    rng = np.random.default_rng(0)
+    log_a, log_b = rng.normal(size=4), rng.normal(size=4)
+
+    def table(values):
+        return lambda x: jnp.asarray(values, jnp.float32)[(2 * x[0] + x[1]).astype(jnp.int32)]
+
+    base = tp.Unnormalised(table(log_a), lambda key: jnp.zeros(2))
+    path = tp.paths.GeometricPath.create(table(log_b), base, np.array([0.0, 0.5, 1.0]))
+    log_f = np.stack([(1 - b) * log_a + b * log_b for b in (0.0, 0.5, 1.0)], axis=1)
+    np.testing.assert_allclose(
+        jax.vmap(path.log_densities)(jnp.asarray(exact.patterns(2), jnp.float32)), log_f, atol=1e-6
+    )
+    answer = tp.rts(exact.stats_from_law(log_f), log_z_base=path.log_z_base())
+    assert answer.log_z == pytest.approx(np.logaddexp.reduce(log_b) - np.logaddexp.reduce(log_a), abs=1e-10)
+
+
+@pytest.mark.parametrize("num_rungs", [2, 3, 10, 11, 20, 26, 39, 50, 100, 1000])
+def test_the_ends_hold_their_share_of_the_prior(num_rungs):
+    """A tenth each on the outer twentieths, or what they have anyway, and no rung far heavier than its neighbour.
+
+    Where ends are exact twentieths they weigh 2 against 8/9 inside. Kills: one end only, uneven within an end, ends
+    that are rounded down.
+    """
+    prior = np.exp(tp.ladder.ends_log_prior(num_rungs))
+    outer = -(-num_rungs // 20)
+    assert prior.max() <= 2.25 * prior.min() * (1 + 1e-12)
+    assert prior.sum() == pytest.approx(1)
+    np.testing.assert_allclose(prior, prior[::-1])
+    assert prior[:outer].sum() == pytest.approx(max(0.1, outer / num_rungs))
+    assert np.ptp(prior[:outer]) == pytest.approx(0)
+    if num_rungs > 2:
+        assert np.ptp(prior[outer:-outer]) == pytest.approx(0)
+    for wrong in (0.0, 0.5, -0.1, np.nan):
+        with pytest.raises(tp.InputError, match="share"):
+            tp.ladder.ends_log_prior(num_rungs, wrong)
+
+
+def test_ladders_and_priors():
+    np.testing.assert_allclose(tp.ladder.uniform_betas(5), [0, 0.25, 0.5, 0.75, 1])
+    betas = tp.ladder.geometric_betas(4, 0.01)
+    np.testing.assert_allclose(betas, [0, 0.01, 0.1, 1])
+    prior = np.exp(tp.ladder.exponential_log_prior(betas, 2.0))
+    np.testing.assert_allclose(prior / prior[0], np.exp(2 * betas))
+    assert prior.sum() == pytest.approx(1)
+
+
+def test_the_guess_is_kept_relative_to_rung_0():
+    """A constant added to every log Ẑ_k changes nothing: q(k | x) is the same."""
+    path = exact.small_path()
+    near, far = (tp.Ladder.create(path, exact.LOG_PRIOR, exact.LOG_Z_GUESS + c) for c in (0.0, 450.0))
+    np.testing.assert_allclose(near.log_z_guess, far.log_z_guess, atol=1e-5)
+    assert far.log_z_guess[0] == 0
+
+
+@pytest.mark.parametrize("num_rungs", [3, 20, 100, 1000])
+def test_the_ends_of_a_ladder_hold_a_fixed_share_of_the_prior(num_rungs):
+    """So that round trips mean the same for any K: at least one rung, about a twentieth of the prior."""
+    ladder = tp.Ladder.create(exact.small_rbm().path("bias", tp.ladder.uniform_betas(num_rungs)))
+    ends = np.asarray(ladder.ends)
+    assert ends[0] == 1
+    assert ends[-1] == 2
+    for end in (1, 2):
+        assert (ends == end).sum() == max(1, num_rungs // 20)
+
+
+def test_a_ladder_seen_elsewhere():
+    """Other rungs, with the same weights or with new ones; and the same path where they are the same rungs.
+
+    Kills: a guess that is kept, ends of the old prior, a path from betas that the device cannot hold.
+    """
+    ladder = exact.small_ladder()
+    moved = ladder.with_betas(np.array([0.0, 1 / 3, 1.0]))
+    np.testing.assert_array_equal(moved.log_prior, ladder.log_prior)
+    np.testing.assert_array_equal(moved.log_z_guess, 0)
+    longer = ladder.with_betas(tp.ladder.uniform_betas(40), tp.ladder.ends_log_prior(40))
+    np.testing.assert_allclose(longer.log_prior, tp.ladder.ends_log_prior(40), rtol=1e-6)
+    np.testing.assert_array_equal(longer.ends, tp.Ladder.create(longer.path, tp.ladder.ends_log_prior(40)).ends)
+    assert longer.log_z_guess.shape == (40,)
+    assert longer.with_betas(np.asarray(longer.path.betas)).path is longer.path
+    again = ladder.with_betas(np.asarray(moved.path.betas, np.float64))
+    for one, other in zip(jax.tree.leaves(again.path), jax.tree.leaves(moved.path), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+REFUSED = {
+    "betas that fall": lambda: exact.small_rbm().path("bias", np.array([0, 0.5, 0.4, 1])),
+    "betas that do not reach 1": lambda: exact.small_rbm().path("bias", np.array([0, 0.5])),
+    "one rung": lambda: tp.ladder.uniform_betas(1),
+    "an unnormalised prior": lambda: tp.Ladder.create(exact.small_path(), np.zeros(3)),
+    "a prior of another length": lambda: tp.Ladder.create(exact.small_path(), np.log([0.5, 0.5])),
+    "a guess with NaN": lambda: tp.Ladder.create(exact.small_path(), None, np.array([0, np.nan, 1])),
+    "an unknown base": lambda: exact.small_rbm().base_logits("gaussian"),
+    "frequencies above 1": lambda: exact.small_rbm().base_logits(np.full(5, 1.5)),
+    "grey data": lambda: exact.small_rbm().log_density(np.full((2, 5), 0.5)),
+    "data of another width": lambda: exact.small_rbm().log_density(np.zeros((2, 4))),
+    "biases of another length": lambda: tp.RBM(np.zeros((3, 2)), np.zeros(2), np.zeros(3)),
+    "NaN weights": lambda: tp.RBM(np.full((3, 2), np.nan), np.zeros(3), np.zeros(2)),
+    "a smallest beta of 2": lambda: tp.ladder.geometric_betas(5, 2.0),
+    "a sweep of a path that cannot": lambda: tp.BlockGibbs()(
+        jax.random.key(0),
+        tp.paths.GeometricPath.create(lambda x: x.sum(), tp.Bernoulli(jnp.zeros(2)), tp.ladder.uniform_betas(3)),
+        jnp.int32(0),
+        jnp.zeros(2),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_people_get_wrong_is_refused_in_one_line(what):
+    with pytest.raises(tp.InputError) as refusal:
+        REFUSED[what]()
+    assert "\n" not in str(refusal.value)
+    assert len(str(refusal.value)) > 30

@@ -1,0 +1,203 @@
+"""A training run as a whole: resumed to the bit, stopped early, checked on the way, and kept."""
+
+import itertools
+import json
+
+import jax
+import numpy as np
+import pytest
+
+import tempering as tp
+
+pytest.importorskip("optax", reason="training needs Optax")
+
+from tempering.training.metrics import Metrics
+from tempering.training.session import TrainingRun
+from tempering.training.settings import Checking, TrainSettings
+
+TINY = {"num_hidden": 4, "num_updates": 12, "batch_size": 20, "num_chains": 40, "num_sweeps": 2, "num_rungs": 8}
+ADAM = {"optimizer": "adam", "learning_rate": 0.02}
+
+
+def some_data(num_rows: int = 60, num_visible: int = 8) -> np.ndarray:
+    rng = np.random.default_rng(5)
+    prototypes = rng.random((3, num_visible)) < 0.4
+    picked = prototypes[rng.choice(3, num_rows, p=[0.5, 0.3, 0.2])]
+    return np.where(rng.random(picked.shape) < 0.1, ~picked, picked).astype(np.float32)
+
+
+def run_of(directory=None, resume=False, data=None, **changes) -> TrainingRun:
+    settings = TrainSettings(**(TINY | ADAM | changes))
+    return TrainingRun(some_data() if data is None else data, some_data(20), settings=settings, directory=directory,
+                       resume=resume)  # fmt: skip
+
+
+def finished(run: TrainingRun):
+    with run:
+        rows = list(run)
+    return run.outcome(), rows
+
+
+@pytest.mark.parametrize("method", ["tempered", *(pytest.param(m, marks=pytest.mark.slow) for m in ("pcd", "cd"))])
+def test_a_run_cut_anywhere_goes_on_to_the_same_bits(tmp_path, method):
+    """Kills: any part of the state that is not kept (optimizer, chains, Ẑ, groups, the tracker's count, the best)."""
+    changes = {"method": method, "pretrain": "cd1:3"}
+    whole, rows = finished(run_of(tmp_path / "whole", **changes))
+    assert [row.is_pretraining for row in rows] == [True] * 3 + [False] * 12
+    for cut in (2, 9):  # while pretraining, and later
+        directory = tmp_path / f"cut{cut}"
+        with run_of(directory, **changes) as run:
+            list(itertools.islice(run, cut))
+        again, rest = finished(run_of(directory, resume=True, **changes))
+        assert len(rest) == 15 - cut
+        np.testing.assert_array_equal(again.rbm.weights, whole.rbm.weights)
+        assert again.rows == whole.rows
+        assert again.best_update == whole.best_update
+        np.testing.assert_array_equal(again.best.hbias, whole.best.hbias)
+    lines = (tmp_path / "cut9" / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in lines] == whole.rows
+
+
+def test_a_step_that_fails_leaves_the_last_whole_one(tmp_path, monkeypatch):
+    def broken(run):
+        with run:
+            for row in run:
+                if row.num_updates == 5:
+                    monkeypatch.setattr(run.trainer, "_batch", lambda number: 1 / 0)
+
+    with pytest.raises(ZeroDivisionError):
+        broken(run_of(tmp_path / "run"))
+    monkeypatch.undo()
+    again, rest = finished(run_of(tmp_path / "run", resume=True))
+    assert rest[0].num_updates == 6
+    np.testing.assert_array_equal(again.rbm.weights, finished(run_of())[0].rbm.weights)
+
+
+def test_another_run_is_refused_and_a_longer_one_is_not(tmp_path):
+    finished(run_of(tmp_path))
+    with pytest.raises(tp.InputError, match="already holds a run"), run_of(tmp_path):
+        pass
+    with pytest.raises(tp.InputError, match="num_hidden"), run_of(tmp_path, resume=True, num_hidden=5):
+        pass
+    with pytest.raises(tp.InputError, match="data"), run_of(tmp_path, resume=True, data=some_data(61)):
+        pass
+    _, rows = finished(run_of(tmp_path, resume=True, num_updates=14))
+    assert [row.num_updates for row in rows] == [13, 14]
+
+
+def test_looks_at_the_likelihood_may_be_rare_and_change_nothing_else(tmp_path):
+    often, _ = finished(run_of())
+    rarely, rows = finished(run_of(track_every=4))
+    assert [row.num_updates for row in rows if row.train is not None] == [4, 8, 12]
+    np.testing.assert_array_equal(often.rbm.weights, rarely.rbm.weights)
+    assert rarely.rows[-1]["log_z"] == pytest.approx(often.rows[-1]["log_z"], abs=1e-5)
+
+
+def test_the_trackers_chains_go_with_every_update_however_rarely_one_looks():
+    """Or with every second, if asked. Kills: chains that only move when the likelihood is looked at."""
+    counts = {}
+    for every in (1, 2, 3):
+        with run_of(method="pcd", track_every=6, follow_every=every) as run:
+            for _ in run:
+                pass
+            counts[every] = run.trainer.tracker.num_updates
+    assert counts == {1: 12, 2: 6, 3: 4}
+
+
+def test_pretraining_may_have_a_rate_of_its_own():
+    plain, own = (TrainSettings(learning_rate=0.5, pretrain=words).before() for words in ("cd2:30", "cd2:30:1e-3"))
+    assert (plain.num_sweeps, plain.num_updates, plain.rate) == (2, 30, 0.5)
+    assert (own.num_sweeps, own.num_updates, own.rate) == (2, 30, 1e-3)
+    assert TrainSettings(optimizer="adam", pretrain="cd1:9").before().rate == TrainSettings(optimizer="adam").rate
+
+
+def test_training_stops_when_validation_has_fallen_by_more_than_its_band():
+    """Few rows, a large step: it learns them by heart. Kills: a stop at the first decline, the best not kept."""
+    data = some_data(12, 16)
+    changes = {"num_hidden": 12, "num_updates": 600, "learning_rate": 0.1, "method": "pcd", "num_chains": 100,
+               "early_stop": True, "data": data, "num_sweeps": 5}  # fmt: skip
+    settings = TrainSettings(**(TINY | ADAM | {k: v for k, v in changes.items() if k != "data"}))
+    rng = np.random.default_rng(8)
+    valid = np.where(rng.random((40, 16)) < 0.15, ~some_data(40, 16).astype(bool), some_data(40, 16)).astype(np.float32)
+    run = TrainingRun(data, valid, settings=settings)
+    outcome, rows = finished(run)
+    assert outcome.stopped_early
+    last = rows[-1]
+    assert last.num_updates < 600
+    assert outcome.best_update < last.num_updates
+    held = next(row for row in outcome.rows if row["update"] == outcome.best_update)
+    assert last.valid.interval[1] < held["valid_low"]
+    assert all(row["valid"] <= held["valid"] for row in outcome.rows if row["verdict"] == "good")
+    exact = [rbm.log_density(valid).mean() - rbm.exact_log_z() for rbm in (outcome.best, outcome.rbm)]
+    assert exact[0] > exact[1]
+
+
+def test_checks_come_when_due_and_agree(tmp_path):
+    with run_of(check="ais:5") as run:
+        rows = list(run)
+    due = [row for row in rows if row.ais_check is not None]
+    assert [row.num_updates for row in due] == [5, 10]
+    for row in due:
+        off = abs(row.ais_check.log_z - row.tracked.log_z)
+        assert off < 5 * np.hypot(row.ais_check.std_error, row.tracked.std_error) + 1e-3
+    assert run.metrics.rows[4]["ais_log_z"] == due[0].ais_check.log_z
+    assert Checking(500).num_steps == 10_000
+
+
+def test_the_model_is_kept_as_load_takes_it(tmp_path):
+    run = run_of()
+    outcome, _ = finished(run)
+    run.save_model(tmp_path / "rbm.npz")
+    loaded = tp.load(tmp_path / "rbm.npz")
+    np.testing.assert_array_equal(loaded.weights, outcome.best.weights)
+    pictures = run.samples(3)
+    assert pictures.shape == (3, 8)
+    assert np.all((pictures > 0) & (pictures < 1))
+
+
+def test_new_weights_never_recompile():
+    from tempering.training import trainer
+
+    with run_of(num_updates=4) as run:
+        updates = iter(run)
+        next(updates)
+        size = trainer._update._cached._cache_size()
+        for _ in updates:
+            pass
+        assert trainer._update._cached._cache_size() == size
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [({"pretrain": "cd:3"}, "cd1:2000"), ({"pretrain": "cd1:3:-1"}, "cd1:2000"), ({"pretrain": "cd1:3:e"}, "cd1:2000"),
+     ({"follow_every": 0}, "follow_every"), ({"check": "ais"}, "ais:500"), ({"track_every": 0}, "track_every"),
+     ({"early_stop": True, "is_tracked": False}, "likelihood")],
+)  # fmt: skip
+def test_words_that_mean_nothing_are_refused(changes, words):
+    with pytest.raises(tp.InputError, match=words):
+        TrainSettings(**changes)
+
+
+def test_lines_cut_short_by_a_kill_are_dropped(tmp_path):
+    (tmp_path / "metrics.jsonl").write_text('{"update": 1}\n{"update": 2}\n{"upd')
+    metrics = Metrics(tmp_path)
+    metrics.open(1)
+    metrics.close()
+    assert metrics.rows == [{"update": 1}]
+    assert (tmp_path / "metrics.jsonl").read_text() == '{"update": 1}\n'
+
+
+def test_events_are_written_where_they_are_asked_for(tmp_path):
+    pytest.importorskip("tensorboardX", reason="events need tensorboardX")
+    settings = TrainSettings(**(TINY | ADAM))
+    finished(TrainingRun(some_data(), settings=settings, directory=tmp_path, log_events=True))
+    assert list((tmp_path / "events").iterdir())
+    with pytest.raises(tp.InputError, match="directory"):
+        TrainingRun(some_data(), settings=settings, log_events=True)
+
+
+def test_parameters_that_diverge_are_named(monkeypatch):
+    with run_of(method="cd", optimizer="sgd", learning_rate=1e30, num_updates=6) as run:
+        rows = list(run)
+    assert rows[-1].tracked.verdict in (tp.Verdict.NONFINITE, tp.Verdict.LOST)
+    assert jax.tree.leaves(run.outcome().findings)

@@ -1,0 +1,125 @@
+"""Warm-ups: their starts, their stopping rule, and that what they hand on is right."""
+
+import jax
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+import checks
+import exact
+import tempering as tp
+from tempering.estimators.tempered import log_occupancy
+from tempering.sampling import Setup, Stage
+from tempering.warmups.initial_iterations import is_flat
+
+
+def _drive(warmup, ladder: tp.Ladder, num_chains: int, num_steps: int, seed: int = 0) -> list[Stage]:
+    """Every finished stage of a run."""
+    key, move, finished = jax.random.key(seed), tp.BlockGibbs(), []
+    stage = warmup.first(Setup(key, ladder, move, num_chains))
+    while True:
+        blocks = tp.run_chains(
+            jax.random.fold_in(key, stage.number), stage.ladder, stage.kernel, stage.empty_record(), stage.states,
+            num_steps=stage.num_steps, block_steps=stage.block_steps,
+        )  # fmt: skip
+        for block in blocks:
+            stage = stage.after_block(block.num_steps, block.states, block.record.on_host())
+        finished.append(stage)
+        if stage.is_last:
+            return finished
+        stage = warmup.after(Setup(key, ladder, move, num_chains, num_steps), stage)
+
+
+@pytest.fixture(scope="module")
+def ladder() -> tp.Ladder:
+    return tp.Ladder.create(exact.small_rbm().path(exact.BASE_FREQUENCIES, tp.ladder.uniform_betas(11)))
+
+
+@pytest.fixture(scope="module")
+def annealed(ladder) -> list[Stage]:
+    return _drive(tp.AnnealedStart(60, (40, 60)), ladder, 400, 100)
+
+
+def test_stages_follow_one_another(annealed):
+    assert [stage.name for stage in annealed] == ["anneal", "equilibrate", "equilibrate", "sample"]
+    assert [stage.number for stage in annealed] == [0, 1, 2, 3]
+    assert [stage.warmup_steps for stage in annealed] == [0, 60, 100, 160]
+    assert all(stage.done == stage.num_steps for stage in annealed)
+
+
+def test_annealed_weights_average_to_z(annealed, ladder):
+    """E[w] = Z_{K-1} / Z_0 over 400 independent passes; a kernel at the wrong rung shifts it."""
+    truth = exact.small_rbm().exact_log_z() - ladder.path.log_z_base()
+    log_weights = annealed[0].recording.log_weights()[:, -1]
+    checks.assert_mean(np.exp(log_weights - truth), 1.0)
+
+
+def test_kept_states_are_those_of_the_rung_where_chains_start(ladder):
+    """With a slow pass on a small model, the state kept at a rung follows that rung's law: here the last one."""
+    warmup = tp.AnnealedStart(100, (1,))
+    stages = _drive(warmup, ladder, 3000, 1)
+    states, rungs = stages[0].states, np.asarray(stages[0].states.kept_at)
+    path = stages[0].ladder.path
+    assert rungs.min() == 0
+    assert rungs.max() == path.num_rungs - 1
+    top = np.asarray(states.kept.v)[rungs == rungs.max()].astype(int) @ (1 << np.arange(5)[::-1])
+    log_f = exact.log_densities(ladder.path)
+    checks.assert_law(np.bincount(top, minlength=32), np.exp(log_f[:, -1] - exact.log_z(ladder.path)[-1]))
+    np.testing.assert_allclose(
+        states.kept.field, states.kept.v @ np.asarray(path.weights) + np.asarray(path.hbias), atol=1e-5
+    )
+
+
+def test_each_settling_stage_starts_from_what_the_last_one_found(annealed, ladder):
+    """The guess after a stage is that stage's own estimate. Kills: a guess that is never updated."""
+    for before, after in ((annealed[1], annealed[2]), (annealed[2], annealed[3])):
+        np.testing.assert_allclose(after.ladder.log_z_guess, tp.rts(before.recording.stats).values, atol=1e-5)
+    truth = exact.log_z(ladder.path) - exact.log_z(ladder.path)[0]
+    found = tp.rts(annealed[3].recording.stats)
+    inside = np.abs(found.values - truth) < scipy_stats.t.ppf(1 - 1e-7, found.dof) * (found.std_errors + 1e-9)
+    assert inside.all()  # false failure: 11 rungs at 2e-7 each
+
+
+def test_initial_iterations_stop_when_the_rungs_are_even(ladder):
+    """Each stage before the last was not flat, the last one was, and the run that follows is settled."""
+    stages = _drive(tp.InitialIterations(steps=50, max_iterations=60), ladder, 400, 50)
+    iterations = stages[:-1]
+    assert all(stage.name == "iterate" for stage in iterations)
+    assert [is_flat(stage.recording) for stage in iterations] == [False] * (len(iterations) - 1) + [True]
+    assert stages[-1].is_equilibrated
+    off = np.abs(np.exp(log_occupancy(iterations[-1].recording.stats)) - 1 / 11)
+    assert off.max() < 0.1 / 11
+
+
+def test_initial_iterations_that_run_out_say_so(ladder):
+    stages = _drive(tp.InitialIterations(steps=1, max_iterations=2), ladder, 20, 10)
+    assert [stage.name for stage in stages] == ["iterate", "iterate", "sample"]
+    assert not stages[-1].is_equilibrated
+    warmup = tp.InitialIterations(steps=1, max_iterations=2)
+    result = tp.estimate(exact.small_rbm(), exact.BASE_FREQUENCIES, warmup=warmup, num_chains=20, num_rungs=11)
+    assert tp.Verdict.UNEQUILIBRATED in {finding.verdict for finding in result.diagnosis.findings}
+
+
+@pytest.mark.parametrize("name", ["annealed", "iterations"])
+def test_the_one_call_door_is_these_pieces_put_together(name):
+    """Bit for bit: every stage has a key of its own. Kills: one key for all stages, another order of stages."""
+    rbm, betas = exact.small_rbm(), tp.ladder.uniform_betas(5)
+    warmup = {"annealed": tp.AnnealedStart(20, (10, 10)), "iterations": tp.InitialIterations(10, 3)}[name]
+    ladder = tp.Ladder.create(rbm.path(exact.BASE_FREQUENCIES, betas))
+    by_hand = _drive(warmup, ladder, 30, 40, seed=7)[-1]
+    result = tp.estimate(rbm, exact.BASE_FREQUENCIES, num_chains=30, num_sweeps=40, betas=betas, warmup=warmup, seed=7)
+    assert result.log_z == tp.rts(by_hand.recording.stats, log_z_base=ladder.path.log_z_base()).log_z
+
+
+def test_iterations_that_grow(ladder):
+    """12, 24, 48 …, up to the longest. Kills: growth from the second on, lengths that are added, no bound."""
+    warmup = tp.InitialIterations(steps=12, max_iterations=4, min_iterations=4, growth=2.0, max_steps=50)
+    stages = _drive(warmup, ladder, 20, 10)
+    assert [stage.num_steps for stage in stages] == [12, 24, 48, 50, 10]
+    assert [stage.warmup_steps for stage in stages] == [0, 12, 36, 84, 134]
+    assert all(stage.recording.stats.num_draws.sum() == 20 * stage.num_steps for stage in stages)
+    assert [tp.InitialIterations().steps_of(number) for number in (0, 1, 400)] == [50, 50, 50]
+    assert tp.InitialIterations(steps=7000, growth=10.0).steps_of(10**6) == 7000  # the first one is never cut
+    for growth in (0.5, np.nan, np.inf):
+        with pytest.raises(tp.InputError, match="growth"):
+            tp.InitialIterations(growth=growth)
