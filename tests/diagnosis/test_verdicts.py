@@ -5,6 +5,10 @@ import dataclasses
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from test_diagnostics import BLOCKS, CHAINS, RUNGS, changed, few_crossings, healthy, log_sums_that_drift, one_chain
+from test_mbar import gaussian_draws
+from test_stepping import noisy_stats as stepping_stats
+from test_ti import noisy_stats as slope_stats
 
 import tempering as tp
 from tempering import Finding, Verdict
@@ -14,10 +18,6 @@ from tempering.estimators import Annealed, _mbar_solver
 from tempering.stats import MoveCounts, Tours
 from tempering.training.tempered import Reading
 from tempering.training.tracker import _findings
-from test_diagnostics import BLOCKS, CHAINS, RUNGS, changed, few_crossings, healthy, log_sums_that_drift, one_chain
-from test_mbar import gaussian_draws
-from test_stepping import noisy_stats as stepping_stats
-from test_ti import noisy_stats as slope_stats
 
 
 def of_run(recording, annealed=None):

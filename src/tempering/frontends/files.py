@@ -64,13 +64,7 @@ def read_data(
     scale) or "random" (1 with the grey value as probability, drawn with `seed`).
     """
     _check_options(num_visible, binarize, seed)
-    path, pick = split_name(spec)
-    checked_suffix(path, (".npz",))
-    with open_npz(path) as archive:
-        members = members_of(archive)
-        name = _pick_data(archive, members, path, pick)
-        label = f"{name} in {path}"
-        stored = read_member(archive, members[name], label)
+    stored, label = _stored_data(spec)
     rows = _rows(stored, num_visible, label)
     white = 1 if rows.dtype.kind == "f" else 255
     if _is_binary(rows, white, label):
@@ -82,6 +76,25 @@ def read_data(
             f"Choose how to make them binary with --binarize threshold|random.{packed}"
         )
     return _binarized(rows, white, binarize, seed)
+
+
+def read_rows(spec: str | os.PathLike) -> np.ndarray:
+    """Read numbers (row, column) from `FILE.npz` or `FILE.npz:NAME` as they are; the model says which it takes."""
+    stored, label = _stored_data(spec)
+    if stored.ndim != 2 or stored.dtype.kind not in "biuf":
+        raise FileError(f"{label} must be numbers in rows and columns, got {stored.dtype}{list(stored.shape)}.")
+    return stored
+
+
+def _stored_data(spec: str | os.PathLike) -> tuple[np.ndarray, str]:
+    """The array of data in a file, and what to call it in messages."""
+    path, pick = split_name(spec)
+    checked_suffix(path, (".npz",))
+    with open_npz(path) as archive:
+        members = members_of(archive)
+        name = _pick_data(archive, members, path, pick)
+        label = f"{name} in {path}"
+        return read_member(archive, members[name], label), label
 
 
 def _rbm_hint(path: Path, members: Iterable[str]) -> str:

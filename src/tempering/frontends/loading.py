@@ -8,7 +8,7 @@ import numpy as np
 
 from tempering._errors import InputError
 from tempering.frontends._npz import split_name
-from tempering.frontends.files import read_data, read_rbm
+from tempering.frontends.files import read_data, read_rbm, read_rows
 from tempering.frontends.python_file import load_from_python, split_target
 from tempering.models import RBM, AbstractModel, paper_mixture
 
@@ -48,6 +48,18 @@ def load_data(
 ) -> np.ndarray:
     """0/1 data (row, visible) from `FILE.npz` or `FILE.npz:NAME`; grey values need `binarize`."""
     return read_data(spec, num_visible=num_visible, binarize=binarize, seed=seed)
+
+
+def load_rows(spec: str | os.PathLike) -> np.ndarray:
+    """Rows of numbers for a model that is not a binary RBM: spins, colours, real numbers.
+
+    Args:
+        spec: `FILE.npz`, or `FILE.npz:NAME` for one array of several.
+
+    Returns:
+        The array (row, column) as it is stored. The model refuses values that it does not take.
+    """
+    return read_rows(spec)
 
 
 def load_example() -> tuple[RBM, np.ndarray]:

@@ -1,6 +1,6 @@
 """Simulated tempering: a move in x at the current rung, then a Gibbs draw of the rung."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -12,6 +12,9 @@ from tempering.ladder import Draw, Ladder
 
 class AbstractKernel(eqx.Module):
     """One step of a chain. Its state is what the next step needs; the draw is what statistics may see."""
+
+    move: eqx.AbstractVar[AbstractMove]
+    regenerates: ClassVar[bool] = False  # whether a chain begins anew at rung 0, where its move redraws the base
 
     def __call__(self, key: Key, ladder: Ladder, state: Any) -> tuple[Any, Any]:
         """The next state, and a draw."""
@@ -35,6 +38,7 @@ class SimulatedTempering(AbstractKernel):
     """
 
     move: AbstractMove
+    regenerates: ClassVar[bool] = True
 
     def __call__(self, key: Key, ladder: Ladder, state: Position) -> tuple[Position, Draw]:
         """Move x at the rung where the chain stands, then draw where it goes next."""

@@ -41,6 +41,11 @@ class AbstractModel(eqx.Module):
         """States made of rows of data, from which annealing may go down."""
         raise InputError(f"A {type(self).__name__} is not a model of rows of data, so nothing can start from them.")
 
+    @property
+    def reads_rows(self) -> bool:
+        """Whether it is a model of rows of data: `log_density(rows)` and `states_of` work."""
+        return type(self).log_density is not AbstractModel.log_density
+
     def keeps_draws(self) -> bool:
         """Whether people will want the draws of the target, and not only log Z."""
         return False

@@ -23,6 +23,10 @@ class BlockGibbs(AbstractMove):
     num_sweeps: int = eqx.field(static=True, default=1)
 
     @property
+    def always_accepts(self) -> bool:
+        return True
+
+    @property
     def redraws_base(self) -> bool:
         """Where bits are independent, a sweep draws each of them afresh."""
         return True

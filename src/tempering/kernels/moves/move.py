@@ -14,6 +14,11 @@ class AbstractMove(eqx.Module):
         raise NotImplementedError
 
     @property
+    def always_accepts(self) -> bool:
+        """Whether every proposal is taken, so that no acceptance need be counted."""
+        return False
+
+    @property
     def redraws_base(self) -> bool:
         """Whether at rung 0 the new x is an exact draw of the base, whatever x was: a chain then begins anew."""
         return False
