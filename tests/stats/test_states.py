@@ -28,7 +28,7 @@ def test_a_trace_keeps_states_and_their_weights():
     log_f = exact.log_densities(path)
     posterior = exact.rung_posterior(log_f, exact.LOG_PRIOR, exact.LOG_Z_GUESS)
     rows = exact.states_of(path, exact.patterns(5))
-    trace = StateTrace.empty(ladder, 40)
+    trace = StateTrace.empty(ladder)
     for i in range(6):
         x = jax.tree.map(lambda leaf, i=i: leaf[i], rows)
         bad = jnp.full(3, jnp.nan) if i == 4 else jnp.asarray(log_f[i], jnp.float32)
