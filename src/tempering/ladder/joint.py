@@ -53,9 +53,6 @@ class Ladder(eqx.Module):
             log_prior: log r_k, normalised; by default uniform.
             log_z_guess: log Ẑ_k with any offset; by default all equal. Sampling is correct for every guess, but chains
                 visit all rungs only if it is good: a warm-up finds one.
-
-        Returns:
-            The ladder.
         """
         num_rungs = path.num_rungs
         prior = uniform_log_prior(num_rungs) if log_prior is None else _checked_prior(log_prior, num_rungs)

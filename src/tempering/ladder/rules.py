@@ -41,9 +41,6 @@ class LadderRule:
 
         Args:
             num_rungs: K, at least 2.
-
-        Returns:
-            The betas, of shape (rung,).
         """
         kind, _, number = self.betas.partition(":")
         if self.measure is not None:
@@ -61,13 +58,10 @@ class LadderRule:
         )
 
     def log_prior_of(self, betas: HostPerRung) -> HostPerRung:
-        """The rung weights.
+        """The rung weights, as log r_k.
 
         Args:
             betas: the inverse temperatures.
-
-        Returns:
-            log r_k, of shape (rung,).
         """
         kind, _, number = self.rung_weights.partition(":")
         given = [_number_after_colon(number, "rung_weights")] if number else []

@@ -15,9 +15,6 @@ def uniform_log_prior(num_rungs: int) -> HostPerRung:
 
     Args:
         num_rungs: K.
-
-    Returns:
-        log r_k, of shape (rung,).
     """
     return np.full(num_rungs, -np.log(num_rungs))
 
@@ -27,14 +24,12 @@ def ends_log_prior(num_rungs: int, share: float = 0.1) -> HostPerRung:
 
     log Z is the ratio of how often chains are at the two ends, so that draws there are the most informative. The first
     twentieth of the rungs has `share` of the weight, and so has the last; weights are uniform within each and between
-    them. A larger share gives less noise, but chains then equilibrate more slowly.
+    them. A short ladder, whose ends have that much already, stays uniform. A larger share gives less noise, but chains
+    then equilibrate more slowly.
 
     Args:
         num_rungs: K.
         share: the weight of each end, between 0 and 0.5.
-
-    Returns:
-        log r_k, of shape (rung,). Uniform for a short ladder, whose ends have as much weight already.
     """
     if not 0 < share < 0.5:
         raise InputError(f"ends_log_prior(share=...) must lie between 0 and 0.5, got {share}.")
@@ -52,9 +47,6 @@ def exponential_log_prior(betas: HostPerRung, rate: float) -> HostPerRung:
     Args:
         betas: the inverse temperatures.
         rate: any number; negative rates favour the base.
-
-    Returns:
-        log r_k, of shape (rung,), normalised.
     """
     log_prior = rate * np.asarray(betas, np.float64)
     return log_prior - np.logaddexp.reduce(log_prior)

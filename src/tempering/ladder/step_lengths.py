@@ -70,9 +70,6 @@ class StepLengths:
             fine_betas: the inverse temperatures of the pass.
             log_increments: log f_{k+1}(x) − log f_k(x) of each chain at each step.
             measure: "kl" or "rejection".
-
-        Returns:
-            The distances.
         """
         return cls(
             fine_betas, root_kl_lengths(log_increments), rejection_lengths(log_increments), check_measure(measure)

@@ -7,10 +7,10 @@ the answer does not depend on how a run was cut, parallelised or resumed.
 
 | on the device | on the host | for |
 | --- | --- | --- |
-| `TemperingRecord` | `Recording` | all that a tempered run keeps, by `Keep` |
-| `TemperingStats` | `BlockedStats`, `Travel` | RTS; with `SlopeSums` and `StepSums` TI and stepping stones |
-| `Trace` | `KeptFeatures`, `ReducedDraws` | MBAR, BAR |
-| `StateTrace` | `WeightedDraws` | draws of the target |
+| `TemperingRecord` | `Recording` | all that a tempered run keeps, by `Keep`: what follows, and |
+| | `KeptFeatures`, `ReducedDraws` | MBAR, BAR |
+| | `WeightedDraws` | draws of the target |
+| `TemperingStats` | `BlockedStats`, `Travel` | RTS; on request thermodynamic integration, stepping stones |
 | `TransitionSums` | arrays | transition matrices between rungs |
 | `TargetSums` | `HostTargetSums` | expectations under the target |
 | `MoveSums`, `TuningSums` | `MoveCounts`, `TuningCounts` | acceptance and tuning of moves |
@@ -37,19 +37,14 @@ from tempering.stats.moves import TuningCounts as TuningCounts
 from tempering.stats.moves import TuningSums as TuningSums
 from tempering.stats.record import TemperingRecord as TemperingRecord
 from tempering.stats.recording import Recording as Recording
-from tempering.stats.states import StateTrace as StateTrace
 from tempering.stats.states import WeightedDraws as WeightedDraws
 from tempering.stats.states import systematic_picks as systematic_picks
 from tempering.stats.statistic import AbstractHostStatistic as AbstractHostStatistic
 from tempering.stats.statistic import AbstractRecord as AbstractRecord
-from tempering.stats.statistic import add_fields as add_fields
 from tempering.stats.steps import MAX_BLOCK_STEPS as MAX_BLOCK_STEPS
-from tempering.stats.sums import SlopeSums as SlopeSums
-from tempering.stats.sums import StepSums as StepSums
 from tempering.stats.sums import TemperingStats as TemperingStats
 from tempering.stats.target import HostTargetSums as HostTargetSums
 from tempering.stats.target import TargetSums as TargetSums
 from tempering.stats.tours import Tours as Tours
 from tempering.stats.tours import TourSums as TourSums
-from tempering.stats.trace import Trace as Trace
 from tempering.stats.transitions import TransitionSums as TransitionSums

@@ -19,16 +19,16 @@ class AbstractRecord(eqx.Module):
     it inside `jit` and `vmap`, and returns it with a leading chain axis:
 
     ```python
-    class MeanLogF(AbstractRecord):
+    class SumOfLogF(AbstractRecord):
         total: jax.Array
 
         def update(self, ladder, draw):
-            return MeanLogF(self.total + draw.log_f[-1])
+            return SumOfLogF(self.total + draw.log_f[-1])
 
         def on_host(self):
             return np.asarray(self.total, np.float64)
 
-    for block in run_chains(key, ladder, kernel, MeanLogF(jnp.zeros(())), states, num_steps=1000):
+    for block in run_chains(key, ladder, kernel, SumOfLogF(jnp.zeros(())), states, num_steps=1000):
         block.record.on_host()
     ```
     """

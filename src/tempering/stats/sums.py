@@ -27,24 +27,13 @@ class SlopeSums(eqx.Module):
 
     @classmethod
     def empty(cls, ladder: Ladder) -> "SlopeSums":
-        """Sums over no draws.
-
-        Args:
-            ladder: the law that is sampled.
-        """
         between = jnp.diff(ladder.log_z_guess) / jnp.diff(ladder.path.betas)
         reference = (jnp.append(between[:1], between) + jnp.append(between, between[-1:])) / 2
         none = jnp.zeros((ladder.path.num_rungs, 3))
         return cls(reference, none, none)
 
     def update(self, ladder: Ladder, draw: Draw, posterior: PerRung) -> "SlopeSums":
-        """These sums with one draw added.
-
-        Args:
-            ladder: the law that is sampled.
-            draw: the draw.
-            posterior: q(k | x), 0 at every rung if the density is not finite.
-        """
+        """Add one draw; `posterior` is q(k | x), 0 at every rung if the density is not finite."""
         off = ladder.path.slopes(draw.x) - self.reference
         moments = jnp.stack([off, off**2, ladder.path.curvatures(draw.x)], axis=-1)
         moments = jnp.where(posterior[draw.rung] > 0, moments, 0.0)
@@ -53,30 +42,16 @@ class SlopeSums(eqx.Module):
 
 
 class StepSums(eqx.Module):
-    """Σ f_{k+1}(x)/f_k(x) and Σ f_{k−1}(x)/f_k(x) over the draws at rung k, for stepping stones.
+    """Σ f_{k+1}(x)/f_k(x) and Σ f_{k−1}(x)/f_k(x) over the draws at rung k, for stepping stones."""
 
-    Attributes:
-        sums: the two sums in log space, of shape (rung, 2).
-    """
-
-    sums: LogSum
+    sums: LogSum  # (rung, 2)
 
     @classmethod
     def empty(cls, ladder: Ladder) -> "StepSums":
-        """Sums over no draws.
-
-        Args:
-            ladder: the law that is sampled.
-        """
         return cls(LogSum.empty((ladder.path.num_rungs, 2)))
 
     def update(self, ladder: Ladder, draw: Draw) -> "StepSums":
-        """These sums with one draw added; a step past an end, or from a density that is not finite, adds nothing.
-
-        Args:
-            ladder: the law that is sampled.
-            draw: the draw.
-        """
+        """Add one draw; a step past an end, or from a density that is not finite, adds nothing."""
         padded = jnp.pad(draw.log_f, 1, constant_values=-jnp.inf)
         log_steps = jnp.stack([padded[draw.rung + 2], padded[draw.rung]]) - padded[draw.rung + 1]
         return StepSums(self.sums.add_at(draw.rung, jnp.where(jnp.isnan(log_steps), -jnp.inf, log_steps)))
@@ -203,7 +178,7 @@ class TemperingStats(AbstractRecord):
         )
 
     def __repr__(self) -> str:
-        return f"TemperingStats(shape {np.shape(self.num_draws)}, {np.shape(self.visits)[-1]} rungs)"
+        return f"TemperingStats({np.shape(self.visits)[-1]} rungs, leading axes {np.shape(self.num_draws)})"
 
 
 def _only_row(leaf) -> HostPerRung:

@@ -27,23 +27,11 @@ class Trace(eqx.Module):
 
     @classmethod
     def empty(cls, ladder: Ladder, *, with_features: bool = False) -> "Trace":
-        """A trace without steps.
-
-        Args:
-            ladder: the law that is sampled.
-            with_features: whether to keep features of x.
-        """
         zero = jnp.zeros((), jnp.int32)
         features = step_room((ladder.path.feature_matrix().shape[1],)) if with_features else None
         return cls(zero, step_room((), jnp.int32), zero, features)
 
     def update(self, ladder: Ladder, draw: Draw) -> "Trace":
-        """This trace with one step added.
-
-        Args:
-            ladder: the law that is sampled.
-            draw: the step.
-        """
         origin = jnp.where(self.num_steps == 0, draw.origin, self.origin)
         features = self.features
         if features is not None:
@@ -53,12 +41,7 @@ class Trace(eqx.Module):
     def transition_counts(
         self, groups: Int[np.ndarray, " chain"], num_rungs: int
     ) -> Int[np.ndarray, "group rung rung"]:
-        """How often the chains of each group went from one rung to another.
-
-        Args:
-            groups: the group of each chain.
-            num_rungs: K.
-        """
+        """How often the chains of each group went from one rung to another."""
         to = filled_steps(self.rungs, self.num_steps).astype(np.int64)
         came_from = np.concatenate([np.asarray(self.origin)[:, None], to[:, :-1]], axis=1)
         flat = ((groups[:, None] * num_rungs + came_from) * num_rungs + to).ravel()
