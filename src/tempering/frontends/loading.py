@@ -66,7 +66,7 @@ def load_data(
 
     Args:
         spec: the file. Without a NAME it must hold one array, or one whose name starts with "train".
-        num_visible: the number of visible units; if the file holds packed bits, they are unpacked to so many.
+        num_visible: the number of visible units. Needed for packed bits, which are then unpacked.
         binarize: how grey values become bits: "threshold" (1 above half of full scale) or "random" (1 with the grey
             value as probability). Without it grey values are refused.
         seed: of the random bits.

@@ -88,6 +88,11 @@ class BlockedStats(AbstractHostStatistic):
         return self.log_sums.shape[1]
 
     def then(self, later: "BlockedStats", /) -> "BlockedStats":
+        """These blocks followed by one later block of the same chains, gathered under the same law.
+
+        Args:
+            later: statistics with one block. It joins the last block of these while that is not full.
+        """
         for name in ("betas", "log_prior", "log_z_guess"):
             if not np.array_equal(getattr(self, name), getattr(later, name)):
                 raise ValueError(

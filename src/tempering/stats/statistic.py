@@ -1,4 +1,4 @@
-"""The contract of a statistic: `empty` and `update` on the device, `then` on the host."""
+"""The contract of statistics: `update` and `on_host` on the device, `then` on the host."""
 
 import abc
 from typing import Any, TypeVar
@@ -44,11 +44,17 @@ class AbstractRecord(eqx.Module):
 
     @abc.abstractmethod
     def on_host(self) -> Any:
-        """The same numbers for all chains, in NumPy float64; the first axis of each field is the chain."""
+        """The same numbers for all chains in NumPy float64: one row per chain, or summed over chains."""
 
 
 class AbstractHostStatistic(eqx.Module):
-    """What a run has gathered so far, for all chains, on the host in NumPy float64."""
+    """What a run has gathered so far, for all chains, on the host in NumPy float64.
+
+    ```python
+    statistics = [block.record.on_host() for block in run_chains(...)]
+    whole = functools.reduce(lambda earlier, later: earlier.then(later), statistics)
+    ```
+    """
 
     @abc.abstractmethod
     def then(self, later: Any, /) -> Any:
