@@ -16,6 +16,7 @@ from tempering.ladder import checked_betas
 from tempering.models.rbm.hidden_bits import (
     AbstractHiddenBitsPath,
     AbstractListedBitsModel,
+    HiddenBitsState,
     checked_parameters,
     float32_arrays,
     rung_fields,
@@ -175,6 +176,14 @@ class GaussianRBMPath(AbstractHiddenBitsPath):
 
     def hidden_field(self, v: Float[Array, " visible"]) -> Float[Array, " hidden"]:
         return product(v * self.precisions, self.weights) + self.hbias
+
+    def slopes(self, x: HiddenBitsState) -> PerRung:
+        # The basis of `sums` ends at fields whose log1p(exp(−β|a|)) is constant. At β = 0 the derivatives are not.
+        at_base, at_target = self.log_ends(x.v)
+        return super().slopes(x).at[0].set(at_target - at_base + jnp.sum(x.field) / 2)
+
+    def curvatures(self, x: HiddenBitsState) -> PerRung:
+        return super().curvatures(x).at[0].set(jnp.sum(x.field**2) / 4)
 
     def draw_visible(self, key: Key, beta: Scalar, h: Float[Array, " hidden"]) -> Float[Array, " visible"]:
         from_base, from_model = (1 - beta) * self.base_precisions, beta * self.precisions
