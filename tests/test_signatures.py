@@ -8,14 +8,14 @@ from tempering import InputError
 from tempering._signatures import suggests
 
 
-@suggests
+@suggests({"epochs": "`train` has it."})
 def sample(model, /, data=None, *, num_chains: int = 100, betas="auto") -> tuple:
     """Draw."""
     return model, data, num_chains, betas
 
 
 class Sampler:
-    @suggests
+    @suggests()
     def __init__(self, num_hidden: int = 3):
         self.num_hidden = num_hidden
 
@@ -30,6 +30,7 @@ class Sampler:
             lambda: sample(1, qqq=3),
             "`sample` has no argument `qqq`. It takes: model, data, num_chains, betas.",
         ),
+        (lambda: sample(1, epochs=3), "`sample` has no argument `epochs`. `train` has it."),
         (lambda: Sampler(hidden=3), "`Sampler` has no argument `hidden`. Did you mean `num_hidden`?"),
         (lambda: Sampler(num_hiden=3), "`Sampler` has no argument `num_hiden`. Did you mean `num_hidden`?"),
         (lambda: Sampler(sweeps=3), "`Sampler` has no argument `sweeps`. It takes: num_hidden."),

@@ -1,9 +1,9 @@
-"""Keyword arguments that do not exist are refused with the name of the one that was probably meant."""
+"""Explicit signatures: an unknown argument is refused with the name of the nearest one."""
 
 import difflib
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import ParamSpec, TypeVar
 
 from tempering._errors import InputError
@@ -11,49 +11,43 @@ from tempering._errors import InputError
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_MIN_LIKENESS = 0.5  # of difflib, from 0 to 1
-_FLAG_NAMES = {  # flags of the command line whose argument in Python has another name
+# What the command line, other packages and earlier versions call an argument.
+_OTHER_NAMES = {
     "chains": "num_chains", "sweeps": "num_sweeps", "rungs": "num_rungs", "ladder": "betas", "prior": "rung_weights",
-    "draws": "keep_draws", "hidden": "num_hidden", "updates": "num_updates", "lr": "learning_rate",
-    "batch": "batch_size", "track": "is_tracked", "decay": "weight_decay",
+    "draws": "keep_draws", "max_time": "max_seconds", "hidden": "num_hidden", "updates": "num_updates",
+    "lr": "learning_rate", "batch": "batch_size", "track": "is_tracked", "decay": "weight_decay",
+    "num_samples": "num_sweeps", "temperatures": "betas", "method": "methods",
 }  # fmt: skip
-_RUN_SETTING = "`TrainingRun(settings=RunSettings(...))` has it, and so has `tempering train`."
-_ELSEWHERE = {("Trainer", name): _RUN_SETTING for name in ("pretrain", "check", "early_stop")}
 
 
-def suggests(function: Callable[P, R]) -> Callable[P, R]:
-    """Make a function refuse unknown keyword arguments with an `InputError` that names the nearest known one.
-
-    ```python
-    @suggests
-    def estimate(model, *, num_chains=100): ...
-
-    estimate(model, chains=5)  # InputError: `estimate` has no argument `chains`. Did you mean `num_chains`?
-    ```
+def suggests(elsewhere: Mapping[str, str] | None = None) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A decorator: keyword arguments that the function does not have raise an `InputError` that says what is meant.
 
     Args:
-        function: a function or an `__init__`, whose messages then name the class.
+        elsewhere: Arguments that a reader may expect here, and what to do instead.
 
     Returns:
-        The function with the same signature.
+        The decorator. It changes neither the signature nor the types.
     """
-    names = [name for name in inspect.signature(function).parameters if name != "self"]
-    title = function.__qualname__.rpartition("<locals>.")[2].removesuffix(".__init__")
 
-    @functools.wraps(function)
-    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
-        for name in kwargs:
-            if name not in names:
-                raise InputError(f"`{title}` has no argument `{name}`. {_advice(title, name, names)}")
-        return function(*args, **kwargs)
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        names = [name for name in inspect.signature(function).parameters if name != "self"]
+        owner = function.__qualname__.removesuffix(".__init__")
 
-    return checked
+        @functools.wraps(function)
+        def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+            for name in kwargs:
+                if name not in names:
+                    hint = (elsewhere or {}).get(name) or _nearest(name, names)
+                    raise InputError(f"`{owner}` has no argument `{name}`. {hint}")
+            return function(*args, **kwargs)
+
+        return wrapped
+
+    return decorate
 
 
-def _advice(title: str, name: str, names: list[str]) -> str:
-    if (title, name) in _ELSEWHERE:
-        return _ELSEWHERE[title, name]
-    meant = [_FLAG_NAMES[name]] if _FLAG_NAMES.get(name) in names else difflib.get_close_matches(
-        name, names, n=1, cutoff=_MIN_LIKENESS
-    )  # fmt: skip
-    return f"Did you mean `{meant[0]}`?" if meant else f"It takes: {', '.join(names)}."
+def _nearest(name: str, names: list[str]) -> str:
+    known = _OTHER_NAMES.get(name)
+    near = [known] if known in names else difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    return f"Did you mean `{near[0]}`?" if near else f"It takes: {', '.join(names)}."
