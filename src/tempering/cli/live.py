@@ -28,14 +28,7 @@ class LiveView(View):
     def __init__(
         self, title: str, settings: RunSettings, image: tuple[int, int] | None, *, console: Console | None = None
     ):
-        """Prepare the panel.
-
-        Args:
-            title: Its heading.
-            settings: Those of the run.
-            image: Height and width of a row of data as an image; None where rows are no images.
-            console: Where the panel goes; by default standard error.
-        """
+        """`image` is the height and width of a row of data; None where rows are no images."""
         self._console = Console(stderr=True) if console is None else console
         self._title, self._settings = title, settings
         self._speed, self._checked, self._trouble = Speed(), "", ""

@@ -32,9 +32,7 @@ def train_command(
     valid: Annotated[str | None, typer.Option(help="FILE of validation rows, which are not trained on.")] = None,
     binarize: common.BinarizeFlag = None,
     hidden: Annotated[int, typer.Option(help="Hidden units.")] = RunSettings.num_hidden,
-    method: Annotated[
-        str, typer.Option(help="Negative phase of the gradient: tempered, pcd or cd.")
-    ] = RunSettings.method,
+    method: Annotated[str, typer.Option(help="Negative phase: tempered, pcd or cd.")] = RunSettings.method,
     optimizer: Annotated[str, typer.Option(help="rmsspectral, ssd, adam or sgd.")] = RunSettings.optimizer,
     lr: Annotated[
         float | None,
@@ -47,9 +45,7 @@ def train_command(
     sweeps: Annotated[int, typer.Option(help="Sweeps of every chain per update.")] = RunSettings.num_sweeps,
     rungs: Annotated[int, typer.Option(help="Number of inverse temperatures.")] = RunSettings.num_rungs,
     rung_weights: common.RungWeightsFlag = RunSettings.rung_weights,
-    alpha: Annotated[
-        float, typer.Option(help="Step of the correction of log Z at each update, α of eq. 24.")
-    ] = RunSettings.alpha,
+    alpha: Annotated[float, typer.Option(help="Step α of eq. 24, which corrects log Z.")] = RunSettings.alpha,
     track: Annotated[bool, typer.Option(help="Track the likelihood.")] = RunSettings.is_tracked,
     track_every: Annotated[
         int, typer.Option(help="Updates between two evaluations of the likelihood.")

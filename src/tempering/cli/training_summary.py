@@ -18,23 +18,14 @@ _NAMES = ("train", "valid")
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """The outcome of a run, its files, and what may be said of it.
-
-    Attributes:
-        outcome: What the run came to.
-        settings: What was asked for.
-        num_updates: Updates so far, those before a resumption included.
-        seconds: The time since the start, or since the resumption.
-        files: Paths by name; empty where nothing is kept.
-        estimate_command: The command that estimates log Z of the saved model.
-    """
+    """The outcome of a run, its files, and what may be said of it."""
 
     outcome: Outcome
     settings: RunSettings
-    num_updates: int
-    seconds: float
-    files: dict[str, Path]
-    estimate_command: str | None = None
+    num_updates: int  # so far, those before a resumption included
+    seconds: float  # since the start, or since the resumption
+    files: dict[str, Path]  # by name; empty where nothing is kept
+    estimate_command: str | None = None  # for the saved model
 
     @property
     def is_complete(self) -> bool:

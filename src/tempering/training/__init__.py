@@ -15,11 +15,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from tempering.training.outcomes import Outcome, Row, TrainingUpdate
-from tempering.training.phases import (
-    AbstractNegativePhase,
-    ContrastiveDivergence,
-    PersistentContrastiveDivergence,
-)
+from tempering.training.phases import AbstractNegativePhase, ContrastiveDivergence, PersistentContrastiveDivergence
 from tempering.training.settings import RunSettings, TrainSettings
 from tempering.training.tracked import Tracked
 from tempering.training.tracker import Tracker
@@ -29,32 +25,17 @@ if TYPE_CHECKING:
     from tempering.training.session import TrainingRun
     from tempering.training.trainer import Trainer, initial_rbm
 
-__all__ = [
-    "AbstractNegativePhase",
-    "ContrastiveDivergence",
-    "Outcome",
-    "PersistentContrastiveDivergence",
-    "Row",
-    "RunSettings",
-    "Tracked",
-    "Tracker",
-    "TrainSettings",
-    "Trainer",
-    "TrainingRun",
-    "TrainingUpdate",
-    "initial_rbm",
-    "make_optimizer",
-    "orthogonal_factor",
-    "rms_spectral",
-    "sharp",
-    "spectral_descent",
-]
-
 # `import tempering` must work without Optax, so what needs it is imported when it is first asked for.
-_MODULES = {"Trainer": "trainer", "initial_rbm": "trainer", "TrainingRun": "session"}
-_MODULES |= dict.fromkeys(
-    ("make_optimizer", "orthogonal_factor", "rms_spectral", "sharp", "spectral_descent"), "optimizers"
-)
+_MODULES = {
+    "Trainer": "trainer", "TrainingRun": "session", "initial_rbm": "trainer", "make_optimizer": "optimizers",
+    "orthogonal_factor": "optimizers", "rms_spectral": "optimizers", "sharp": "optimizers",
+    "spectral_descent": "optimizers",
+}  # fmt: skip
+__all__ = [
+    "AbstractNegativePhase", "ContrastiveDivergence", "Outcome", "PersistentContrastiveDivergence", "Row",
+    "RunSettings", "Tracked", "Tracker", "TrainSettings", "Trainer", "TrainingRun", "TrainingUpdate", "initial_rbm",
+    "make_optimizer", "orthogonal_factor", "rms_spectral", "sharp", "spectral_descent",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -10,19 +10,10 @@ _CURVES = ("train", "valid", "log_z", "ais_log_z")
 
 
 class Metrics:
-    """Rows of plain values, one per evaluated update, in the order of updates.
-
-    Attributes:
-        rows: All rows so far, those of a resumed run included.
-    """
+    """Rows of plain values, one per evaluated update, in the order of updates."""
 
     def __init__(self, directory: Path | None, log_events: bool = False):
-        """Check that rows can be written.
-
-        Args:
-            directory: Where metrics.jsonl goes; None keeps the rows in memory only.
-            log_events: Whether TensorBoard events go there too.
-        """
+        """Without a directory, rows are kept in memory only."""
         if log_events and directory is None:
             raise InputError("`log_events` needs a `directory` for TensorBoard's events: give one.")
         self.rows: list[dict[str, Any]] = []

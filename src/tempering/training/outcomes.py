@@ -107,18 +107,11 @@ class TrainingUpdate:
 
 @dataclasses.dataclass(frozen=True)
 class Best:
-    """The update with the highest validation likelihood so far.
-
-    Attributes:
-        num_updates: Its number.
-        value: Mean log-likelihood of the validation rows.
-        interval: The 95 % interval of `value`.
-        parameters: W, c and b.
-    """
+    """The update with the highest mean log-likelihood of the validation rows so far."""
 
     num_updates: int
     value: float
-    interval: tuple[float, float]
+    interval: tuple[float, float]  # of 95 %
     parameters: Parameters
 
 

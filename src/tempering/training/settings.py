@@ -20,54 +20,26 @@ _COUNTS = {
 
 
 class Pretraining(NamedTuple):
-    """Updates by contrastive divergence that come before the training proper.
+    """Updates by contrastive divergence that come before the training proper."""
 
-    Attributes:
-        num_sweeps: k of CD-k.
-        num_updates: Updates of the pretraining.
-        learning_rate: Its own rate; None for the optimizer's default.
-    """
-
-    num_sweeps: int
+    num_sweeps: int  # k of CD-k
     num_updates: int
-    learning_rate: float | None
+    learning_rate: float | None  # None: the optimizer's default
 
 
 class Checking(NamedTuple):
-    """Annealed importance sampling during training, as an independent check of the tracked log Z.
+    """Annealed importance sampling during training, as an independent check of the tracked log Z."""
 
-    Attributes:
-        every: Updates between two checks.
-        num_steps: Annealing steps of each check.
-        num_chains: Annealing passes of each check.
-    """
-
-    every: int
+    every: int  # updates
     num_steps: int = 10_000
     num_chains: int = 100
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainSettings:
-    """How an RBM is trained. The defaults of `Trainer` and of `tempering train` are those below.
+    """How an RBM is trained. Every field is an argument of `Trainer`, which explains it; its default is written here.
 
-    Attributes:
-        num_hidden: Hidden units, where no RBM is given to start from.
-        method: The negative phase: "tempered" as in Section 4.4 of the paper, "pcd" or "cd".
-        optimizer: "rmsspectral", "ssd", "adam" or "sgd".
-        learning_rate: A finite number; None for the optimizer's default in `RATES`.
-        weight_decay: Coefficient of the L2 penalty on the weights; biases do not decay.
-        num_updates: Updates of the parameters in all.
-        batch_size: Rows of data per update.
-        num_chains: Chains of the negative phase; not for "cd", which starts a chain at every row of the batch.
-        num_sweeps: Sweeps of every chain per update.
-        num_rungs: Inverse temperatures, K.
-        rung_weights: r_k of tempered training, as in `estimate`.
-        alpha: Step α of eq. 24, by which log Ẑ_k follows the chains.
-        is_tracked: Whether the likelihood is tracked.
-        track_every: Updates between two evaluations of the likelihood, each over all rows.
-        follow_every: Updates between two steps of the tracker's own chains, with "pcd" and "cd".
-        seed: Of all random numbers.
+    `tempering train` has the same defaults.
     """
 
     num_hidden: int = 500

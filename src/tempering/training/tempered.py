@@ -30,43 +30,27 @@ _TINY = 1e-30  # keeps the logarithm finite at a rung that no chain is near; the
 class TemperedChains(eqx.Module):
     """Tempered chains along an RBM's path, and log Z at every rung as known so far.
 
-    Attributes:
-        ladder: The path under the present parameters, with log Ẑ_k relative to rung 0.
-        positions: States and rungs, with leading axes group and chain.
-        log_z_without: log Ẑ_k with one group of chains left out.
-        innovation: Exponential mean of what the sweeps have said about the target's log Z beyond what was known.
-        innovation_without: The same with one group left out.
+    The innovation of an update is what its sweeps say about the target's log Z beyond what was known.
     """
 
-    ladder: Ladder
-    positions: Position
-    log_z_without: Float[Array, "group rung"]
-    innovation: Scalar
-    innovation_without: Float[Array, " group"]
+    ladder: Ladder  # under the present parameters, with log Ẑ_k relative to rung 0
+    positions: Position  # leading axes: group, chain
+    log_z_without: Float[Array, "group rung"]  # log Ẑ_k with one group left out
+    innovation: Scalar  # exponential mean over updates
+    innovation_without: Float[Array, " group"]  # the same with one group left out
 
 
 class Reading(eqx.Module):
-    """What one update shows; about the target where nothing else is said.
+    """What one update shows; about the target where it is not per rung. Names are those of `TemperedChains`."""
 
-    Attributes:
-        log_z: log Ẑ_k − log Ẑ_0 at every rung.
-        log_z_without: log Ẑ with one group of chains left out.
-        innovation: See `TemperedChains`.
-        innovation_without: See `TemperedChains`.
-        occupancy: ĉ_k / r_k at every rung.
-        overlap: Effective sample size of the chains under the new parameters, before they moved, per chain.
-        largest_field: The largest |vW + b| that any v can reach at a hidden unit.
-        num_nonfinite: Draws whose density was not finite.
-    """
-
-    log_z: PerRung
+    log_z: PerRung  # log Ẑ_k − log Ẑ_0
     log_z_without: Float[Array, " group"]
     innovation: Scalar
     innovation_without: Float[Array, " group"]
-    occupancy: PerRung
-    overlap: Scalar
-    largest_field: Scalar
-    num_nonfinite: Array
+    occupancy: PerRung  # ĉ_k / r_k
+    overlap: Scalar  # effective share of the chains under the new parameters, before they moved
+    largest_field: Scalar  # the largest |vW + b| that any v can reach at a hidden unit
+    num_nonfinite: Array  # draws whose density was not finite
 
 
 def follow(

@@ -160,24 +160,14 @@ class Tracker:
         return self.tracked.mean_log_likelihood(float(self.rbm.log_density(data).mean()), len(data))
 
     def advance(self, chains: TemperedChains, reading: Reading | None) -> None:
-        """Take over chains that `follow` has moved to new parameters. Nothing waits for the device.
-
-        Args:
-            chains: The chains under the new parameters.
-            reading: What the update showed, for the next `assess`; None where nobody will ask.
-        """
+        """Take over chains that `follow` has moved to new parameters, and keep the reading for the next `assess`."""
         self.chains = chains
         if reading is not None:
             self.num_updates += 1
             self._pending.append(reading)
 
     def assess(self) -> Tracked:
-        """Turn the readings of all updates since the last call into log Z, its error and a verdict.
-
-        Returns:
-            log Z at the last update; also in `tracked`. Where the chains have lost track, this may take a while: log Z
-            is then estimated from scratch.
-        """
+        """Turn the readings since the last call into log Z; where track was lost, estimate it from scratch."""
         readings, self._pending = jax.device_get(self._pending), []
         self.tracked = self._concluded(readings)
         self._make_room_for(float(readings[-1].largest_field))
@@ -268,12 +258,7 @@ class Tracker:
         return numbers | {"log_z_base": self._log_z_base, "field_bound": bound, "lost": lost}
 
     def restore(self, numbers: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Continue from a snapshot.
-
-        Args:
-            numbers: What `snapshot` gave.
-            arrays: The leaves of `chains`, saved under the name "tracker".
-        """
+        """Continue from the numbers of a snapshot and the leaves of `chains`, saved under the name "tracker"."""
         self._fit_sums(numbers["field_bound"])  # arrays of the same shapes
         self.chains = jax.tree.map(jnp.asarray, filled("tracker", self.chains, arrays))
         self._log_z_base = numbers["log_z_base"]

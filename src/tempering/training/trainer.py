@@ -35,17 +35,11 @@ _STARTS = 2**31 - 1  # part of the random key, far from the numbers of updates
 
 
 class TrainingState(eqx.Module):
-    """What an update changes, except for the tracker, which keeps its own chains.
-
-    Attributes:
-        parameters: W, c and b.
-        optimizer: The optimizer's state.
-        phase: The chains of the negative phase; None where none persist.
-    """
+    """What an update changes, except for the tracker, which keeps its own chains."""
 
     parameters: Parameters
     optimizer: Any
-    phase: Any
+    phase: Any  # the chains of the negative phase; None where none persist
 
 
 def initial_rbm(data: np.ndarray, num_hidden: int, seed: int = 0) -> RBM:
@@ -195,22 +189,13 @@ class Trainer:
         return self.tracker is None or self.tracker.is_assessed
 
     def snapshot(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What a later `Trainer` needs to continue with the same bits.
-
-        Returns:
-            Plain numbers, and trees of arrays by name.
-        """
+        """What a later `Trainer` needs to continue with the same bits: plain numbers, and trees of arrays by name."""
         tracker = self.tracker
         numbers = {"num_updates": self.num_updates, "tracker": None if tracker is None else tracker.snapshot()}
         return numbers, {"state": self.state, "tracker": None if tracker is None else tracker.chains}
 
     def restore(self, numbers: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Continue from a snapshot.
-
-        Args:
-            numbers: The plain numbers of `snapshot`.
-            arrays: The leaves of its trees, as a `RunDirectory` keeps them.
-        """
+        """Continue from the numbers of a snapshot and the leaves of its trees, as a `RunDirectory` keeps them."""
         self.num_updates = numbers["num_updates"]
         self.state = jax.tree.map(jnp.asarray, filled("state", self.state, arrays))
         if self.tracker is not None:
