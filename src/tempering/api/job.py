@@ -86,7 +86,7 @@ class Job:
         return Result(
             log_z_by_rung=answer,
             betas=np.asarray(stage.ladder.path.betas, np.float64),
-            diagnosis=diagnosis,
+            diagnosis=diagnosis.with_advice(self.model.advice),
             recording=stage.recording,
             annealed=stage.warmup.annealed,
             num_chains=self.settings.num_chains,

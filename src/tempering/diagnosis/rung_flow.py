@@ -6,7 +6,7 @@ from scipy.sparse.csgraph import connected_components
 
 from tempering._errors import InputError
 from tempering._types import HostPerRung
-from tempering.ladder.rung_weights import _END_MASS
+from tempering.ladder import END_MASS
 
 ROUNDING = 1e-15  # a smaller flow counts as 0: one crossing in 10⁹ draws is far above
 _MAX_BALANCING = 10_000
@@ -139,7 +139,7 @@ def balanced(flow: Flow, visited: HostPerRung) -> Flow:
 
 def count_ends(prior: HostPerRung) -> tuple[int, int]:
     """The number of rungs at the bottom and at the top of the ladder between which `Ladder` counts crossings."""
-    few = [int(np.sum(np.cumsum(side) <= _END_MASS + 1e-9)) for side in (prior, prior[::-1])]
+    few = [int(np.sum(np.cumsum(side) <= END_MASS + 1e-9)) for side in (prior, prior[::-1])]
     return max(1, few[0]), max(1, few[1])
 
 

@@ -86,11 +86,6 @@ class AbstractModel(eqx.Module):
         """
         raise InputError(f"A {type(self).__name__} is not a model of rows of data, so nothing can start from them.")
 
-    @property
-    def reads_rows(self) -> bool:
-        """Whether it is a model of rows of data: `log_density(rows)` and `states_of` work."""
-        return type(self).log_density is not AbstractModel.log_density
-
     def keeps_draws(self) -> bool:
         """Whether draws of the target are kept by default, since they are of interest besides log Z.
 

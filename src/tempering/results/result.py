@@ -14,7 +14,7 @@ from tempering.diagnosis import Diagnosis, occupancy, transition_matrix
 from tempering.estimators import Annealed, Expectation, LogZ
 from tempering.estimators.tempered import log_occupancy
 from tempering.ladder import PathLength
-from tempering.models import AbstractModel
+from tempering.models import AbstractModel, named_leaves
 from tempering.results.arviz_tree import to_arviz
 from tempering.sampling.directory import write_atomically
 from tempering.stats import Recording, WeightedDraws
@@ -185,7 +185,7 @@ class Result:
         """The draws as an `xarray.DataTree` that ArviZ reads, with log Z in its attributes; see `tempering.arviz`."""
         attributes = {name: value for name, value in self.to_dict().items() if name in _ATTRIBUTES}
         attributes["measure"] = getattr(self.model, "measure", None)
-        named = AbstractModel().named if self.model is None else self.model.named
+        named = named_leaves if self.model is None else self.model.named
         return to_arviz(self.draws, named, attributes, betas=self.betas, weights=weights, seed=seed)
 
     def to_json(self) -> str:

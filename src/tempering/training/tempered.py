@@ -15,9 +15,8 @@ from jaxtyping import Array, Float
 from tempering._types import Key, PerRung, Scalar
 from tempering.kernels import BlockGibbs, Position, SimulatedTempering
 from tempering.ladder import Ladder
-from tempering.models import RBMPath
+from tempering.models import HiddenBitsState, RBMPath
 from tempering.models.rbm.batch import Moments, MomentSums, Parameters, largest_field
-from tempering.models.rbm.binary import RBMState
 from tempering.sampling import walk_chain
 from tempering.stats import TemperingStats
 
@@ -126,7 +125,7 @@ class _Jackknifed:
         return cls(_log(tops) - _log(bottoms), _log(tops - above) - _log(bottoms - below))
 
 
-def _forward_change(old: Ladder, new: Ladder, positions: Position) -> tuple[RBMState, _Jackknifed, Scalar]:
+def _forward_change(old: Ladder, new: Ladder, positions: Position) -> tuple[HiddenBitsState, _Jackknifed, Scalar]:
     """The states with their fields under θ′, Δ_k, and the overlap of `Reading`."""
     assert isinstance(new.path, RBMPath)
     log_old = _each(old.path.log_densities)(positions.x)

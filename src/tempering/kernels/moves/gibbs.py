@@ -38,10 +38,6 @@ class BlockGibbs(AbstractMove):
     num_sweeps: int = eqx.field(static=True, default=1)
 
     @property
-    def always_accepts(self) -> bool:
-        return True
-
-    @property
     def redraws_base(self) -> bool:
         return True  # the coordinates of a base are independent, and a sweep draws each of them
 

@@ -26,11 +26,6 @@ class AbstractMove(eqx.Module):
         """
 
     @property
-    def always_accepts(self) -> bool:
-        """Whether every proposal is taken, so that no acceptance need be counted."""
-        return False
-
-    @property
     def redraws_base(self) -> bool:
         """Whether the new x at rung 0 is an exact draw of the base, independent of the old x (a regeneration)."""
         return False
