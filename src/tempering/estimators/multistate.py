@@ -146,19 +146,12 @@ def asymptotic_covariance(solution: MBARSolution) -> Float[np.ndarray, "rung run
 
 @dataclasses.dataclass(frozen=True)
 class Cut:
-    """A division of the rungs in two, and how well the ratio across it is known.
+    """A division of the rungs in two, and how well the ratio across it is known."""
 
-    Attributes:
-        below: The lower of the two rungs nearest to each other across the cut.
-        above: The upper one.
-        std_error: The error of the log ratio, of independent draws or of chains where their scatter is larger.
-        gap: 1 − λ₂ of the overlap matrix.
-    """
-
-    below: int
+    below: int  # the two rungs nearest to each other across the cut
     above: int
-    std_error: float
-    gap: float
+    std_error: float  # of the log ratio, of independent draws or of chains where their scatter is larger
+    gap: float  # 1 − λ₂ of the overlap matrix
 
     def seen_by(self, influences: Float[np.ndarray, " unit"]) -> "Cut":
         """The same cut with the error of correlated draws, from the units' contributions to the ratio across it."""
