@@ -175,11 +175,11 @@ def weakest_cut(solution: MBARSolution) -> Cut | None:
     below = np.cumsum(shares)[:-1]
     shared = below - joint.cumsum(axis=0).cumsum(axis=1).diagonal()[:-1]
     variances = bennett_variance(solution.num_draws * shared, solution.num_draws * below, solution.num_draws)
-    at = int(np.argmax(variances))
-    distance = np.abs(order[: at + 1, None] - order[at + 1 :])
+    weakest = int(np.argmax(variances))
+    distance = np.abs(order[: weakest + 1, None] - order[weakest + 1 :])
     one, other = np.unravel_index(np.argmin(distance), distance.shape)
-    first, second = sorted((int(order[one]), int(order[at + 1 + other])))
-    return Cut(first, second, float(np.sqrt(variances[at])), float(gaps.min()))
+    first, second = sorted((int(order[one]), int(order[weakest + 1 + other])))
+    return Cut(first, second, float(np.sqrt(variances[weakest])), float(gaps.min()))
 
 
 def bennett_variance(shared: np.ndarray, below: np.ndarray, total: float) -> np.ndarray:
