@@ -59,11 +59,20 @@ class Finding:
     cure: str
 
     def with_cure(self, cure: str | None) -> "Finding":
-        """The same finding with other advice, or itself where `cure` is None."""
+        """The same finding with other advice.
+
+        Args:
+            cure: What to do instead; None keeps the present cure.
+        """
         return self if cure is None else dataclasses.replace(self, cure=cure)
 
     def __str__(self) -> str:
         return f"{self.seen}; {self.cure}."
+
+
+def without_none(*findings: Finding | None) -> tuple[Finding, ...]:
+    """The findings among the results of checks, which are None where nothing is wrong."""
+    return tuple(finding for finding in findings if finding is not None)
 
 
 def gravest(findings: Iterable[Finding]) -> Verdict:
