@@ -15,7 +15,7 @@ import tempering as tp
 from tempering.models import BoltzmannMachine, Ising, Potts
 from tempering.models.pairwise import pair_path
 from tempering.models.pairwise.elimination import log_z_by_elimination
-from tempering.models.pairwise.graph import Graph, colour_classes, checked_graph, square_edges, find_torus
+from tempering.models.pairwise.graph import Graph, checked_graph, colour_classes, find_torus, square_edges
 from tempering.models.pairwise.kaufman import kaufman_log_z
 
 BETAS = np.array([0.0, 0.4, 1.0])
