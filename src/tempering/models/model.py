@@ -29,9 +29,6 @@ class AbstractModel(eqx.Module):
         Args:
             base: where the path starts, in one of the forms that the model's docstring lists; None for its default.
             betas: inverse temperatures that rise from 0 to 1.
-
-        Returns:
-            The path.
         """
 
     @abc.abstractmethod

@@ -101,11 +101,6 @@ class LogDensity(AbstractUserDensity):
     ```
 
     `base` of `tp.estimate` may be another base, or a distribution with `log_prob` and `sample`.
-
-    Attributes:
-        log_f: the log density, unnormalised.
-        base: the default base.
-        own_move: the move.
     """
 
     log_f: LogF
@@ -140,13 +135,6 @@ class Posterior(AbstractPosterior):
     ```
 
     Tempering raises the likelihood to the power β, from the prior at β = 0 to the posterior at β = 1.
-
-    Attributes:
-        log_likelihood: the log likelihood.
-        prior: the prior.
-        own_move: the move.
-        constrain: from a state to named parameters, or None.
-        measure: what log Z is an integral over, in words.
     """
 
     log_likelihood: LogF

@@ -20,11 +20,6 @@ class BoltzmannMachine(AbstractSpinModel):
 
     `base` of `tp.estimate` may be "uniform" (the default), "bias" for the model's own b, frequencies of ones (bit,), or
     rows of bits.
-
-    Attributes:
-        edges: pairs of bits (edge, 2).
-        couplings: W_ij (edge,).
-        fields: b (bit,).
     """
 
     edges: Int[np.ndarray, "edge 2"]

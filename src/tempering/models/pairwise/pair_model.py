@@ -81,19 +81,10 @@ class AbstractPairModel(AbstractModel):
         return PairPath.create(self.graph, self.fields.reshape(self.num_sites, -1), chosen, betas)
 
     def move(self) -> AbstractMove:
-        """Ten Gibbs sweeps: one alone costs less than what is computed from the state that it leads to.
-
-        Returns:
-            The move.
-        """
-        return BlockGibbs(num_sweeps=10)
+        return BlockGibbs(num_sweeps=10)  # one sweep costs less than what is computed from the state it leads to
 
     def exact_log_z(self) -> float:
-        """The exact log Z, by summing out one site after the other; refused where the graph is too wide.
-
-        Returns:
-            log Z.
-        """
+        """The exact log Z, by summing out one site after the other; refused where the graph is too wide."""
         return log_z_by_elimination(self.graph, *self._tables())
 
     def quick_log_z(self) -> float | None:
@@ -110,14 +101,7 @@ class AbstractPairModel(AbstractModel):
         return jnp.asarray(self.values[self._value_indices(rows)], kind)
 
     def frequencies(self, data: Any) -> Float[np.ndarray, "site value"]:
-        """How often each value occurs at each site, mixed with 2 % of equal odds.
-
-        Args:
-            data: rows of values.
-
-        Returns:
-            One frequency per site and value.
-        """
+        """How often each value occurs at each site of rows of data, mixed with 2 % of equal odds."""
         return smoothed_frequencies(self._value_indices(data), np.arange(len(self.values)))
 
     def advice(self, verdict: Verdict) -> str | None:

@@ -51,9 +51,7 @@ class MomentAveragedPath(AbstractGibbsPath):
 
     Attributes:
         base_logits: c of the base.
-        weights: W of every knot, side by side as one matrix.
-        vbias: c of every knot.
-        hbias: b of every knot.
+        weights, vbias, hbias: W, c and b of every knot; the W are side by side, as one matrix.
         knot_betas: the β of every knot, rising from above 0 to 1.
         betas: inverse temperatures, from 0 to 1.
     """
@@ -163,10 +161,8 @@ class MomentAveragedRBM(AbstractRBMVariant):
     matched knots only make chains slower.
 
     Attributes:
-        rbm: the RBM.
+        rbm, knots, knot_betas: the RBM, and the inner knots with the β of each.
         base_logits: c_A, the log-odds of the base.
-        knots: RBMs between the base and the target.
-        knot_betas: the β of each knot.
         mismatches: the relative error of the moments of each knot, the largest of the three kinds; NaN where unknown.
     """
 
@@ -223,9 +219,6 @@ class MomentAveragedRBM(AbstractRBMVariant):
             num_chains: chains for the moments.
             num_steps: training updates per knot.
             seed: the random seed.
-
-        Returns:
-            The model.
         """
         base = data if base is None else base
         _check_counts(num_knots=(num_knots, 2), num_chains=(num_chains, 2), num_steps=(num_steps, 4))
@@ -261,9 +254,6 @@ class MomentAveragedRBM(AbstractRBMVariant):
         """Equal steps, since knots at equal distances make every β about equally difficult.
 
         Rungs that were respaced after a short annealing pass did worse on an RBM of 784 × 500 units.
-
-        Returns:
-            "uniform".
         """
         return "uniform"
 

@@ -24,9 +24,6 @@ class JointRBM(AbstractRBMVariant):
     Rungs are drawn from q(k | v, h), which is far narrower than q(k | v), so that chains hardly move over the ladder.
     On an RBM of 784 × 500 units, warmed up as in the paper, it was 41 nats off with a claimed error of 0.3. This class
     exists to show that. Rows of data have no h, so no chain can start from them.
-
-    Attributes:
-        rbm: the RBM.
     """
 
     rbm: RBM
@@ -47,8 +44,7 @@ class JointState(eqx.Module):
     """Both layers, and log f(v, h) of the target, which a sweep computes anyway.
 
     Attributes:
-        v: the visible units.
-        h: the hidden units.
+        v, h: the visible and the hidden units.
         log_target: v·c + vᵀWh + h·b.
     """
 
@@ -61,9 +57,7 @@ class JointRBMPath(AbstractLinearPath, AbstractGibbsPath):
     """The path f_β(v, h) = exp((1 − β) v·c_A + β (v·c + vᵀWh + h·b)): log f is linear in β.
 
     Attributes:
-        weights: W.
-        vbias: c.
-        hbias: b.
+        weights, vbias, hbias: W, c and b.
         base_logits: c_A, the log-odds of the base.
         betas: inverse temperatures, from 0 to 1.
     """
