@@ -26,7 +26,9 @@ class BoltzmannMachine(AbstractSpinModel):
     couplings: Float[np.ndarray, " edge"]
     fields: Float[np.ndarray, " site"]
     low: ClassVar[int] = 0
-    base_advice: ClassVar[str] = "If you have data, start from them, `base=data`"
+    stuck_advice: ClassVar[str | None] = (
+        "raise `num_sweeps`, since chains slow down near a critical coupling, or start from data, `base=data`"
+    )
 
     def __init__(self, weights: Numbers, biases: Numbers = 0.0, *, edges: Numbers | None = None):
         """Check the parameters.

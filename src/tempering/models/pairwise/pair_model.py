@@ -18,7 +18,6 @@ from tempering.models.pairwise.graph import Graph, checked_graph
 from tempering.models.pairwise.pair_path import PairPath
 from tempering.models.pairwise.sites import AbstractSites, Spins
 from tempering.models.rows import checked_rows, smoothed_frequencies
-from tempering.verdicts import Verdict
 
 
 class AbstractPairModel(AbstractModel):
@@ -28,13 +27,15 @@ class AbstractPairModel(AbstractModel):
         edges: pairs of sites.
         couplings: K, one per edge, in float64.
         fields: h, in float64.
-        base_advice: what is said of the base where chains get stuck.
     """
 
     edges: eqx.AbstractVar[Int[np.ndarray, "edge 2"]]
     couplings: eqx.AbstractVar[Float[np.ndarray, " edge"]]
     fields: eqx.AbstractVar[Float[np.ndarray, "site *unit"]]
-    base_advice: ClassVar[str] = 'With fields that differ between sites, try `base="field"`'
+    stuck_advice: ClassVar[str | None] = (
+        "raise `num_sweeps`, since chains slow down near a critical coupling. "
+        'With fields that differ between sites, try `base="field"`'
+    )
 
     @property
     def num_sites(self) -> int:
@@ -103,13 +104,6 @@ class AbstractPairModel(AbstractModel):
     def frequencies(self, data: Any) -> Float[np.ndarray, "site value"]:
         """How often each value occurs at each site of rows of data, mixed with 2 % of equal odds."""
         return smoothed_frequencies(self._value_indices(data), np.arange(len(self.values)))
-
-    def advice(self, verdict: Verdict) -> str | None:
-        match verdict:
-            case Verdict.STUCK | Verdict.KNOT | Verdict.UNREACHED | Verdict.RELAXING:
-                return f"raise `num_sweeps`, since chains slow down near a critical coupling. {self.base_advice}"
-            case _:
-                return None
 
     def _tables(self) -> tuple[np.ndarray, np.ndarray]:
         """The log weight of each value of a site, and φ(a)·φ(b) of each pair of values."""

@@ -1,7 +1,7 @@
 """A path of RBMs whose moments, in place of log densities, are averages of the two ends' (Grosse et al. 2013)."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -15,13 +15,11 @@ from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar
 from tempering.bases import log_z_of_bits
 from tempering.kernels import AbstractGibbsPath
 from tempering.ladder import AbstractPath, checked_betas
-from tempering.models.rbm.advice import averaged_rbm_advice
 from tempering.models.rbm.batch import Parameters
 from tempering.models.rbm.binary import RBM, AbstractRBMVariant, Base
 from tempering.models.rbm.hidden_bits import float32_arrays, random_bits
 from tempering.models.rbm.moment_matching import fit_knots, target_moments
 from tempering.paths.linear import replace_betas
-from tempering.verdicts import Verdict
 
 _FACTORS_AT_ONCE = 100  # of at most 2 each: their product, 2¹⁰⁰ at most, is far below float32's largest number, 2¹²⁸
 
@@ -171,6 +169,9 @@ class MomentAveragedRBM(AbstractRBMVariant):
     knots: tuple[RBM, ...]
     knot_betas: Float[np.ndarray, " knot"]
     mismatches: Float[np.ndarray, " knot"]
+    stuck_advice: ClassVar[str | None] = (
+        "raise `num_sweeps`, or fit again with more knots or from data, `tp.MomentAveragedRBM.fitted(rbm, data=data)`"
+    )
 
     def __init__(
         self,
@@ -251,14 +252,7 @@ class MomentAveragedRBM(AbstractRBMVariant):
         return MomentAveragedPath(**float32_arrays(**arrays))
 
     def spacing(self) -> str:
-        """Equal steps, since knots at equal distances make every β about equally difficult.
-
-        Rungs that were respaced after a short annealing pass did worse on an RBM of 784 × 500 units.
-        """
-        return "uniform"
-
-    def advice(self, verdict: Verdict) -> str | None:
-        return averaged_rbm_advice(verdict)
+        return "uniform"  # respacing after a short annealing pass did worse on an RBM of 784 × 500 units
 
     def states_of(self, path: AbstractPath, rows: np.ndarray) -> MomentState:
         assert isinstance(path, MomentAveragedPath)
@@ -284,12 +278,8 @@ def _sum_softplus(t: Float[Array, "row unit"]) -> Float[Array, " row"]:
 
 def _picked_rows(rbm: RBM, data: Any, num_rows: int, seed: int) -> np.ndarray:
     """Random rows of data, each equally often up to one."""
-    data = np.asarray(data)
-    rbm.log_density(data[:1] if data.ndim else data)  # refuses rows of another shape
-    order = np.random.default_rng(seed).permutation(len(data))
-    rows = data[np.resize(order, num_rows)]
-    rbm.log_density(rows)
-    return rows
+    rows = rbm.checked_data(data)
+    return rows[np.resize(np.random.default_rng(seed).permutation(len(rows)), num_rows)]
 
 
 def _check_knots(rbm: RBM, knots: tuple[RBM, ...], knot_betas: np.ndarray) -> None:

@@ -1,7 +1,7 @@
 """The binary–binary restricted Boltzmann machine."""
 
 import dataclasses
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -16,7 +16,6 @@ from tempering.bases import log_z_of_bits
 from tempering.kernels import AbstractMove, BlockGibbs
 from tempering.ladder import checked_betas
 from tempering.models.model import AbstractModel
-from tempering.models.rbm.advice import binary_rbm_advice
 from tempering.models.rbm.enumeration import enumeration_cost, log_z_by_enumeration
 from tempering.models.rbm.hidden_bits import (
     AbstractHiddenBitsModel,
@@ -30,7 +29,6 @@ from tempering.models.rbm.hidden_bits import (
     softplus,
 )
 from tempering.models.rows import checked_bits, log_odds_of_base
-from tempering.verdicts import Verdict
 
 Base = Literal["uniform", "bias"] | Any  # or an array: 0/1 data (row, visible), or frequencies (visible,)
 
@@ -53,6 +51,10 @@ class RBM(AbstractHiddenBitsModel):
     weights: Any
     vbias: Any
     hbias: Any
+    stuck_advice: ClassVar[str | None] = (
+        "start from the training data, `base=data`, or raise `num_sweeps`. "
+        "If that is not enough, try a path of averaged moments, `tp.MomentAveragedRBM.fitted(rbm, base)`"
+    )
 
     def __init__(self, weights, vbias, hbias):
         """Check the parameters. JAX arrays stay as they are; others are kept in float64, for exact answers.
@@ -122,9 +124,6 @@ class RBM(AbstractHiddenBitsModel):
 
     def checked_data(self, data) -> np.ndarray:
         return checked_bits(data, self.num_visible, "RBM")
-
-    def advice(self, verdict: Verdict) -> str | None:
-        return binary_rbm_advice(verdict)
 
 
 class RBMPath(AbstractHiddenBitsPath):

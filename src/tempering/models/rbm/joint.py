@@ -1,5 +1,7 @@
 """The RBM's path that keeps the hidden units in its state: for comparison, not for use."""
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -15,7 +17,6 @@ from tempering.ladder import AbstractPath, checked_betas
 from tempering.models.rbm.binary import RBM, AbstractRBMVariant, Base
 from tempering.models.rbm.hidden_bits import float32_arrays, random_bits
 from tempering.paths import AbstractLinearPath
-from tempering.verdicts import Verdict
 
 
 class JointRBM(AbstractRBMVariant):
@@ -27,6 +28,7 @@ class JointRBM(AbstractRBMVariant):
     """
 
     rbm: RBM
+    stuck_advice: ClassVar[str | None] = "use the RBM itself, whose path sums the hidden units out"
 
     def path(self, base: Base, betas: HostPerRung) -> "JointRBMPath":
         logits = self.rbm.base_logits("bias" if base is None else base)
@@ -35,9 +37,6 @@ class JointRBM(AbstractRBMVariant):
 
     def states_of(self, path: AbstractPath, rows: np.ndarray) -> State:
         raise InputError("A JointRBM's states hold h, which rows of data have not. Use the RBM itself.")
-
-    def advice(self, verdict: Verdict) -> str | None:
-        return None if verdict.is_good else "use the RBM itself, whose path sums the hidden units out"
 
 
 class JointState(eqx.Module):
