@@ -85,7 +85,7 @@ def test_a_posterior_is_never_told_to_change_its_base(name):
 
 
 def test_advice_where_moves_are_rejected():
-    """Only of HMC, whose gradient and step size may be at fault; Gibbs sweeps are never rejected."""
+    """For HMC, whose gradient and step may be at fault; other moves have neither, and Gibbs sweeps always accept."""
     for name in ("log density", "posterior", "mixture"):
         assert "`move=tp.HMC(0.01)`" in (MODELS[name]().advice(tp.Verdict.FROZEN) or "")
     assert tp.LogDensity(_log_f, NORMAL, move=tp.RandomWalk()).advice(tp.Verdict.FROZEN) is None
