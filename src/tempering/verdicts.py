@@ -59,12 +59,15 @@ class Finding:
     cure: str
 
     def with_cure(self, cure: str | None) -> "Finding":
-        """The same finding with other advice.
+        """The same finding with a model's own advice in the place of the general one.
 
         Args:
-            cure: What to do instead; None keeps the present cure.
+            cure: What to do; None keeps the present cure. A number of sweeps that would do stays before it.
         """
-        return self if cure is None else dataclasses.replace(self, cure=cure)
+        if cure is None:
+            return self
+        keeps = "`num_sweeps=" in self.cure
+        return dataclasses.replace(self, cure=f"{self.cure}, or {cure}" if keeps else cure)
 
     def __str__(self) -> str:
         return f"{self.seen}; {self.cure}."

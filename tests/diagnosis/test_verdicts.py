@@ -161,8 +161,11 @@ def test_advice_replaces_cures_and_nothing_else():
     diagnosis = diagnose(recording)
     advised = diagnosis.with_advice({Verdict.STUCK: "take another base"}.get)
     assert [(f.verdict, f.seen) for f in advised.findings] == [(f.verdict, f.seen) for f in diagnosis.findings]
+    general = {f.verdict: f.cure for f in diagnosis.findings}
     changes = {f.verdict: f.cure for f in set(advised.findings) - set(diagnosis.findings)}
-    assert changes == {Verdict.STUCK: "take another base"}
+    assert changes == {Verdict.STUCK: f"{general[Verdict.STUCK]}, or take another base"}  # the number of sweeps stays
+    plain = Finding(Verdict.KNOT, "seen", "general").with_cure("the model's own")
+    assert plain.cure == "the model's own"
 
 
 def test_an_answer_that_is_known_is_not_made_again(monkeypatch):

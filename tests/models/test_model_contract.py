@@ -42,20 +42,20 @@ MODELS = {
 }
 OF_ROWS = {"rbm", "joint rbm", "averaged rbm", "gaussian rbm", "categorical rbm", "ising", "potts", "boltzmann"}
 SAYS = {
-    "rbm": ("`base=data`", "`num_sweeps`", "`tp.MomentAveragedRBM.fitted(rbm, base)`"),
+    "rbm": ("`base=data`", "`tp.MomentAveragedRBM.fitted(rbm, base)`"),
     "joint rbm": ("sums the hidden units out",),
-    "averaged rbm": ("`num_sweeps`", "more knots"),
-    "gaussian rbm": ("`base=data`", "`num_sweeps`"),
-    "categorical rbm": ("`base=data`", "`num_sweeps`"),
-    "ising": ("`num_sweeps`", "critical coupling", '`base="field"`'),
-    "potts": ("`num_sweeps`", "critical coupling", '`base="field"`'),
-    "boltzmann": ("`num_sweeps`", "critical coupling", "`base=data`"),
-    "log density": ("`base=tp.Normal(mean, std)`", "rescale", "`num_sweeps`"),
-    "sequence": ("`base=tp.Normal(mean, std)`", "rescale", "`num_sweeps`"),
-    "gaussian": ("`base=tp.Normal(mean, std)`", "`num_sweeps`"),
-    "mixture": ("`base=tp.Normal(mean, std)`", "`num_sweeps`"),
-    "posterior": ("standardise", "non-centre", "reparametrise", "priors", "`num_sweeps`"),
-    "subsampled posterior": ("standardise", "non-centre", "reparametrise", "priors", "`num_sweeps`"),
+    "averaged rbm": ("more knots",),
+    "gaussian rbm": ("`base=data`",),
+    "categorical rbm": ("`base=data`",),
+    "ising": ("critical coupling", '`base="field"`'),
+    "potts": ("critical coupling", '`base="field"`'),
+    "boltzmann": ("critical coupling", "`base=data`"),
+    "log density": ("`base=tp.Normal(mean, std)`", "rescale"),
+    "sequence": ("`base=tp.Normal(mean, std)`", "rescale"),
+    "gaussian": ("`base=tp.Normal(mean, std)`",),
+    "mixture": ("`base=tp.Normal(mean, std)`",),
+    "posterior": ("standardise", "non-centre", "reparametrise", "priors"),
+    "subsampled posterior": ("standardise", "non-centre", "reparametrise", "priors"),
 }
 
 

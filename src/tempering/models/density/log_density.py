@@ -23,8 +23,8 @@ class AbstractDensity(AbstractModel):
     """A density of a state that is moved by HMC, with rungs that are spaced adaptively and draws that are kept."""
 
     stuck_advice: ClassVar[str | None] = (
-        "choose a base that is wider than the target or closer to it, such as `base=tp.Normal(mean, std)`, rescale "
-        "coordinates of very different sizes, or raise `num_sweeps`"
+        "choose a base that is wider than the target or closer to it, such as `base=tp.Normal(mean, std)`, or "
+        "rescale coordinates of very different sizes"
     )
 
     def move(self) -> AbstractMove:
@@ -67,8 +67,8 @@ class AbstractPosterior(AbstractUserDensity):
 
     prior: eqx.AbstractVar[AbstractBase]
     stuck_advice: ClassVar[str | None] = (
-        "standardise the data, non-centre hierarchical parameters, and reparametrise strongly correlated ones. Tighter "
-        "priors or a larger `num_sweeps` help too"
+        "standardise the data, non-centre hierarchical parameters, reparametrise strongly correlated ones, "
+        "or tighten the priors"
     )
 
     def refuse_base(self, base: Any) -> None:

@@ -26,9 +26,7 @@ class BoltzmannMachine(AbstractSpinModel):
     couplings: Float[np.ndarray, " edge"]
     fields: Float[np.ndarray, " site"]
     low: ClassVar[int] = 0
-    stuck_advice: ClassVar[str | None] = (
-        "raise `num_sweeps`, since chains slow down near a critical coupling, or start from data, `base=data`"
-    )
+    stuck_advice: ClassVar[str | None] = "start from data, `base=data`; near a critical coupling chains slow down"
 
     def __init__(self, weights: Numbers, biases: Numbers = 0.0, *, edges: Numbers | None = None):
         """Check the parameters.

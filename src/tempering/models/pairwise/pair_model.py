@@ -33,8 +33,7 @@ class AbstractPairModel(AbstractModel):
     couplings: eqx.AbstractVar[Float[np.ndarray, " edge"]]
     fields: eqx.AbstractVar[Float[np.ndarray, "site *unit"]]
     stuck_advice: ClassVar[str | None] = (
-        "raise `num_sweeps`, since chains slow down near a critical coupling. "
-        'With fields that differ between sites, try `base="field"`'
+        'where fields differ between sites, start from them, `base="field"`; near a critical coupling chains slow down'
     )
 
     @property

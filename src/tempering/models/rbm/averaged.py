@@ -170,7 +170,7 @@ class MomentAveragedRBM(AbstractRBMVariant):
     knot_betas: Float[np.ndarray, " knot"]
     mismatches: Float[np.ndarray, " knot"]
     stuck_advice: ClassVar[str | None] = (
-        "raise `num_sweeps`, or fit again with more knots or from data, `tp.MomentAveragedRBM.fitted(rbm, data=data)`"
+        "fit again with more knots or from data, `tp.MomentAveragedRBM.fitted(rbm, data=data)`"
     )
 
     def __init__(

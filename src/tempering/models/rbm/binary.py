@@ -52,8 +52,8 @@ class RBM(AbstractHiddenBitsModel):
     vbias: Any
     hbias: Any
     stuck_advice: ClassVar[str | None] = (
-        "start from the training data, `base=data`, or raise `num_sweeps`. "
-        "If that is not enough, try a path of averaged moments, `tp.MomentAveragedRBM.fitted(rbm, base)`"
+        "start from the training data, `base=data`, or take a path of averaged moments, "
+        "`tp.MomentAveragedRBM.fitted(rbm, base)`"
     )
 
     def __init__(self, weights, vbias, hbias):

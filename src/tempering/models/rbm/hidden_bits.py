@@ -147,7 +147,7 @@ class AbstractHiddenBitsModel(AbstractModel):
     weights: eqx.AbstractVar[Any]
     hbias: eqx.AbstractVar[Any]
     row_dtype: ClassVar[Any] = jnp.float32  # of visible units on the device
-    stuck_advice: ClassVar[str | None] = "start from the training data, `base=data`, or raise `num_sweeps`"
+    stuck_advice: ClassVar[str | None] = "start from the training data, `base=data`"
 
     @property
     def num_visible(self) -> int:
