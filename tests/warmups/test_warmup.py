@@ -81,12 +81,12 @@ def test_each_settling_stage_starts_from_what_the_last_one_found(annealed, ladde
 
 
 def test_initial_iterations_stop_when_the_rungs_are_even(ladder):
-    """Each stage before the last was not flat, the last one was, and the run that follows is settled."""
+    """Each stage before the last was not flat, the last one was, and the run that follows is equilibrated."""
     stages = _drive(tp.InitialIterations(steps=50, max_iterations=60), ladder, 400, 50)
     iterations = stages[:-1]
     assert all(stage.kind.label == "initial iterations" for stage in iterations)
     assert [is_flat(stage.recording) for stage in iterations] == [False] * (len(iterations) - 1) + [True]
-    assert stages[-1].is_equilibrated
+    assert stages[-1].warmup.is_equilibrated
     off = np.abs(np.exp(log_occupancy(iterations[-1].recording.stats)) - 1 / 11)
     assert off.max() < 0.1 / 11
 
@@ -94,7 +94,7 @@ def test_initial_iterations_stop_when_the_rungs_are_even(ladder):
 def test_initial_iterations_that_run_out_say_so(ladder):
     stages = _drive(tp.InitialIterations(steps=1, max_iterations=2), ladder, 20, 10)
     assert [stage.kind.label for stage in stages] == ["initial iterations"] * 2 + ["sampling"]
-    assert not stages[-1].is_equilibrated
+    assert not stages[-1].warmup.is_equilibrated
     warmup = tp.InitialIterations(steps=1, max_iterations=2)
     result = tp.estimate(exact.small_rbm(), exact.BASE_FREQUENCIES, warmup=warmup, num_chains=20, num_rungs=11)
     assert tp.Verdict.UNEQUILIBRATED in {finding.verdict for finding in result.diagnosis.findings}

@@ -27,14 +27,14 @@ def estimate_many(
     base: Any = None,
     *,
     seeds: Iterable[int],
+    method: str = Settings.method,
     num_chains: int = Settings.num_chains,
     num_sweeps: int = Settings.num_sweeps,
     num_rungs: int | str = Settings.num_rungs,
     betas: Betas = Settings.betas,
     rung_weights: RungWeights = Settings.rung_weights,
-    move: AbstractMove | None = None,
     warmup: str | AbstractWarmup = Settings.warmup,
-    method: str = Settings.method,
+    move: AbstractMove | None = None,
     keep_draws: bool = False,
 ) -> Iterator[Result]:
     """`estimate` for many seeds, to see how its answers scatter and how often its intervals hold.

@@ -15,8 +15,8 @@ from tempering.models import AbstractModel
 from tempering.sampling import AbstractWarmup
 from tempering.warmups import AnnealedStart, InitialIterations, SelfAdjusting
 
-Betas: TypeAlias = str | Sequence[float] | np.ndarray
-RungWeights: TypeAlias = str | Sequence[float] | np.ndarray
+Betas: TypeAlias = str | Sequence[float | int] | np.ndarray
+RungWeights: TypeAlias = str | Sequence[float | int] | np.ndarray
 
 _FIRST_RUNGS = 100  # of a ladder whose number of rungs is chosen later
 _ADJUSTING_SWEEPS = 500  # as many as the other warm-ups take

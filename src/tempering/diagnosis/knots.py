@@ -81,17 +81,17 @@ class RungChain:
     knots: tuple[Knot, ...]
 
     @property
-    def conductance(self) -> float:
-        """The conductance of the narrowest cut; infinite where only one rung was visited."""
-        return float(self.conductances.min(initial=np.inf))
-
-    @property
     def best_cut_beta(self) -> float:
         """The inverse temperature of the narrowest cut; NaN where only one rung was visited."""
         if len(self.conductances) == 0:
             return np.nan
         cut = int(self.conductances.argmin())
         return float(self.betas[cut : cut + 2].mean())
+
+    @property
+    def conductance(self) -> float:
+        """The conductance of the narrowest cut; infinite where only one rung was visited."""
+        return float(self.conductances.min(initial=np.inf))
 
     def __repr__(self) -> str:
         time = f"{self.relaxation_sweeps:.3g} ± {self.relaxation_error:.2g} sweeps"

@@ -33,12 +33,12 @@ class GaussianMomentPath(AbstractPath):
         betas: inverse temperatures, from 0 to 1.
     """
 
+    betas: PerRung
     mean: Float[Array, " dim"]
     root: Float[Array, "dim dim"]
     whitener: Float[Array, "dim dim"]
     ratios: Float[Array, " dim"]
     shift: Float[Array, " dim"]
-    betas: PerRung
 
     @classmethod
     def create(

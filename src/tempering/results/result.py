@@ -90,10 +90,10 @@ class Result:
     num_warmup_sweeps: int
     seed: int
     seconds: float
-    is_complete: bool = True
     exact_log_z: float | None = None
     mean_log_likelihood: MeanLogLikelihood | None = None
     model: AbstractModel | None = None
+    is_complete: bool = True
     expectation: Expectation | None = None
     target_error: float | None = None
     length: PathLength | None = None

@@ -5,7 +5,6 @@ can be written to disk and taken up again, so a run may be cut anywhere. The kin
 it is called, and how it is cut into blocks. A warm-up brings its own kinds.
 """
 
-import abc
 import dataclasses
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -32,10 +31,11 @@ class AbstractStageKind(eqx.Module):
     is_sampling: ClassVar[bool] = False  # whether its draws count
     is_tempered: ClassVar[bool] = False  # whether chains walk over the rungs under one guess of log Z
     tries_step_sizes: ClassVar[bool] = False  # whether moves may try other step sizes here, to be tuned by
+    record: ClassVar[Any]  # the class of what one chain keeps of one block
 
-    @abc.abstractmethod
     def empty_record(self, stage: "Stage", keep: Keep) -> Any:
-        """What one chain keeps of one block, before any draw."""
+        """What one chain keeps of one block, before any draw; `keep` says what is kept of sampling."""
+        return self.record.empty(stage.ladder)
 
     def tuned_about(self, center: np.ndarray) -> "AbstractStageKind":
         """The same kind, recording also what tuning needs, with moments taken about `center`."""

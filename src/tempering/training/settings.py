@@ -119,23 +119,24 @@ class RunSettings(TrainSettings):
     @property
     def pretraining(self) -> Pretraining | None:
         """What `pretrain` asks for."""
-        if self.pretrain is None:
-            return None
-        found = re.fullmatch(r"cd([1-9]\d*):([1-9]\d*)(?::(\d*\.?\d+(?:e[-+]?\d+)?))?", self.pretrain)
+        wanted = '"cd1:2000", for 2000 updates of CD-1, or "cd1:2000:1e-3", at that learning rate'
+        found = self._read("pretrain", r"cd([1-9]\d*):([1-9]\d*)(?::(\d*\.?\d+(?:e[-+]?\d+)?))?", wanted)
         if found is None:
-            wanted = '"cd1:2000", for 2000 updates of CD-1, or "cd1:2000:1e-3", at that learning rate'
-            raise InputError(f'`pretrain` must read like {wanted}; got "{self.pretrain}".')
+            return None
         return Pretraining(int(found[1]), int(found[2]), self.learning_rate if found[3] is None else float(found[3]))
 
     @property
     def checking(self) -> Checking | None:
         """What `check` asks for."""
-        if self.check is None:
-            return None
-        found = re.fullmatch(r"ais:([1-9]\d*)", self.check)
-        if found is None:
-            raise InputError(f'`check` must read like "ais:500", for AIS every 500 updates; got "{self.check}".')
-        return Checking(int(found[1]))
+        found = self._read("check", r"ais:([1-9]\d*)", '"ais:500", for AIS every 500 updates')
+        return None if found is None else Checking(int(found[1]))
+
+    def _read(self, name: str, pattern: str, wanted: str) -> re.Match[str] | None:
+        text = getattr(self, name)
+        found = None if text is None else re.fullmatch(pattern, text)
+        if text is not None and found is None:
+            raise InputError(f'`{name}` must read like {wanted}; got "{text}".')
+        return found
 
     def for_pretraining(self) -> TrainSettings:
         """The settings of the pretraining: CD without tracking, with this run's optimizer, batches and seed."""

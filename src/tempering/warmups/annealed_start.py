@@ -13,7 +13,7 @@ from tempering.kernels import AnnealState, AnnealUp, Position, SimulatedTemperin
 from tempering.ladder import Ladder, LadderRule, StepLengths
 from tempering.ladder.step_lengths import check_measure
 from tempering.sampling import AbstractStageKind, AbstractTemperedKind, AbstractWarmup, Setup, Stage
-from tempering.stats import AnnealRecord, Keep
+from tempering.stats import AnnealRecord
 from tempering.warmups.starts import start_chains
 
 
@@ -21,9 +21,7 @@ class Annealing(AbstractStageKind):
     """A pass along the ladder, up or down, whose log weights are recorded."""
 
     label: ClassVar[str] = "annealing"
-
-    def empty_record(self, stage: Stage, keep: Keep) -> AnnealRecord:
-        return AnnealRecord.empty(stage.ladder)
+    record: ClassVar[Any] = AnnealRecord
 
 
 class Equilibrating(AbstractTemperedKind):

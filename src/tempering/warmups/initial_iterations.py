@@ -45,14 +45,14 @@ class InitialIterations(AbstractWarmup):
     growth: float = 1.0
     max_steps: int = 5000
 
-    def __post_init__(self) -> None:
-        if not 1 <= self.growth < np.inf:
-            raise InputError(f"InitialIterations(growth=...) must be 1 or more, got {self.growth}.")
-
     def steps_of(self, number: int) -> int:
         """Steps of an iteration, counted from 0."""
         factor = np.exp(min(number * np.log(self.growth), 100.0))  # far beyond `max_steps`, not beyond numbers
         return round(min(self.steps * factor, max(self.steps, self.max_steps)))
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.growth < np.inf:
+            raise InputError(f"InitialIterations(growth=...) must be 1 or more, got {self.growth}.")
 
     def first(self, setup: Setup) -> Stage:
         """Ẑ_k = Ẑ_0, and draws of the base."""

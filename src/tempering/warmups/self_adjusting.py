@@ -19,7 +19,7 @@ from tempering.estimators import Adjusted
 from tempering.kernels import AbstractMove, Guided, GuidedTempering
 from tempering.ladder import Ladder
 from tempering.sampling import AbstractStageKind, AbstractWarmup, Setup, Stage, walk_stages
-from tempering.stats import MAX_BLOCK_STEPS, GuidedRecord, Keep, Occupancy, chain_groups
+from tempering.stats import MAX_BLOCK_STEPS, GuidedRecord, Occupancy, chain_groups
 from tempering.warmups.starts import base_positions, uniform_rungs
 
 PerGroup: TypeAlias = Float[np.ndarray, "group rung"]
@@ -32,9 +32,7 @@ class Adjusting(AbstractStageKind):
 
     label: ClassVar[str] = "adjusting"
     num_blocks: ClassVar[int] = 1
-
-    def empty_record(self, stage: Stage, keep: Keep) -> GuidedRecord:
-        return GuidedRecord.empty(stage.ladder)
+    record: ClassVar[Any] = GuidedRecord
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,7 +19,7 @@ from tempering._types import HostPerRung
 from tempering.kernels import AbstractMove, AbstractSizedMove, Held, Position, Schedule
 from tempering.ladder import LadderRule
 from tempering.sampling import AbstractStageKind, AbstractWarmup, Setup, Stage
-from tempering.stats import Keep, MoveCounts, MoveSums, TuningCounts
+from tempering.stats import MoveCounts, MoveSums, TuningCounts
 from tempering.warmups.acceptance import fit_acceptance
 from tempering.warmups.starts import base_positions
 
@@ -35,9 +35,7 @@ class Holding(AbstractStageKind):
 
     label: ClassVar[str] = "tuning steps"
     num_blocks: ClassVar[int] = 1
-
-    def empty_record(self, stage: Stage, keep: Keep) -> MoveSums:
-        return MoveSums.empty(stage.ladder)
+    record: ClassVar[Any] = MoveSums
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Kernels of BlackJAX, and of anything with its interface, as moves."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -26,11 +26,8 @@ class BlackJAX(AbstractMove):
             `step(key, state)`, whose state has a `position`. It must leave exp(log f_k) invariant and adapt nothing.
     """
 
+    redraws_base: ClassVar[bool] = True
     make: Callable[[Callable[[State], Any], Any], Any]
-
-    @property
-    def redraws_base(self) -> bool:
-        return True
 
     def __call__(self, key: Key, path: AbstractPath, rung: Rung, x: State) -> tuple[State, MoveInfo]:
         key_step, key_base = jax.random.split(key)

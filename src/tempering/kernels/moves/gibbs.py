@@ -1,6 +1,7 @@
 """Gibbs moves, for models whose conditional laws can be drawn exactly."""
 
 import abc
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -36,14 +37,8 @@ class BlockGibbs(AbstractMove):
     """
 
     num_sweeps: int = eqx.field(static=True, default=1)
-
-    @property
-    def redraws_base(self) -> bool:
-        return True  # the coordinates of a base are independent, and a sweep draws each of them
-
-    @property
-    def always_accepts(self) -> bool:
-        return True
+    redraws_base: ClassVar[bool] = True  # its coordinates are independent, and a sweep draws each
+    always_accepts: ClassVar[bool] = True
 
     def __call__(self, key: Key, path: AbstractPath, rung: Rung, x: State) -> tuple[State, MoveInfo]:
         if not isinstance(path, AbstractGibbsPath):

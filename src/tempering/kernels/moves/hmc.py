@@ -9,15 +9,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from tempering._types import Key, Rung, Scalar, State
-from tempering.kernels.moves.schedule import (
-    AbstractSizedMove,
-    Schedule,
-    StepSize,
-    checked_count,
-    flatten_floats,
-    metropolis_accepts,
-    schedule_from,
-)
+from tempering.kernels.moves.metropolis import flatten_floats, metropolis_accepts
+from tempering.kernels.moves.schedule import AbstractSizedMove, Schedule, StepSize, checked_count, schedule_from
 from tempering.ladder import AbstractPath, MoveInfo
 
 _DIVERGENT = 1000.0  # nats of energy error: the integrator has left the trajectory
@@ -38,6 +31,7 @@ class HMC(AbstractSizedMove):
     schedule: Schedule
     is_tuned: bool = eqx.field(static=True)
     num_leaps: int = eqx.field(static=True)
+    needs_gradient: ClassVar[bool] = True
     target_accept: ClassVar[float] = 0.651  # Beskos et al. 2013, as in the paper
 
     def __init__(self, step_size: float | None = None, *, num_leaps: int = 10):
@@ -49,10 +43,6 @@ class HMC(AbstractSizedMove):
         """
         self.schedule, self.is_tuned = schedule_from(step_size, "HMC", "step_size")
         self.num_leaps = checked_count(num_leaps, "HMC", "num_leaps")
-
-    @property
-    def needs_gradient(self) -> bool:
-        return True
 
     def step(self, key: Key, path: AbstractPath, rung: Rung, x: State, size: StepSize) -> tuple[State, MoveInfo]:
         """One trajectory. It is rejected and marked as divergent where log f or its gradient is not finite."""

@@ -1,6 +1,7 @@
 """The contract of a move in x."""
 
 import abc
+from typing import ClassVar
 
 import equinox as eqx
 
@@ -9,7 +10,18 @@ from tempering.ladder import AbstractPath, MoveInfo
 
 
 class AbstractMove(eqx.Module):
-    """A random map of x that leaves f_k invariant, for every rung k of a path. It never adapts itself."""
+    """A random map of x that leaves f_k invariant, for every rung k of a path. It never adapts itself.
+
+    Attributes:
+        redraws_base: whether the new x at rung 0 is an exact draw of the base, independent of the old x (a
+            regeneration).
+        always_accepts: whether no proposal is ever rejected, so that acceptance needs no diagnosis, as for Gibbs.
+        needs_gradient: whether the move differentiates log f, which must then have a gradient, as for HMC.
+    """
+
+    redraws_base: ClassVar[bool] = False
+    always_accepts: ClassVar[bool] = False
+    needs_gradient: ClassVar[bool] = False
 
     @abc.abstractmethod
     def __call__(self, key: Key, path: AbstractPath, rung: Rung, x: State) -> tuple[State, MoveInfo]:
@@ -24,18 +36,3 @@ class AbstractMove(eqx.Module):
         Returns:
             The new state, and the acceptance and step size of the move.
         """
-
-    @property
-    def redraws_base(self) -> bool:
-        """Whether the new x at rung 0 is an exact draw of the base, independent of the old x (a regeneration)."""
-        return False
-
-    @property
-    def always_accepts(self) -> bool:
-        """Whether no proposal is ever rejected, so that acceptance needs no diagnosis; True for Gibbs sweeps."""
-        return False
-
-    @property
-    def needs_gradient(self) -> bool:
-        """Whether the move differentiates log f, so that the gradient must exist and be finite; True for HMC."""
-        return False

@@ -10,15 +10,8 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
 from tempering._types import Key, Rung, Scalar, State
-from tempering.kernels.moves.schedule import (
-    AbstractSizedMove,
-    Schedule,
-    StepSize,
-    checked_count,
-    flatten_floats,
-    metropolis_accepts,
-    schedule_from,
-)
+from tempering.kernels.moves.metropolis import flatten_floats, metropolis_accepts
+from tempering.kernels.moves.schedule import AbstractSizedMove, Schedule, StepSize, checked_count, schedule_from
 from tempering.ladder import AbstractPath, MoveInfo
 
 

@@ -8,7 +8,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
@@ -118,11 +117,8 @@ class AbstractSizedMove(AbstractMove):
     schedule: eqx.AbstractVar[Schedule]
     is_tuned: eqx.AbstractVar[bool]
     target_accept: ClassVar[float]
+    redraws_base: ClassVar[bool] = True
     has_scale: ClassVar[bool] = True
-
-    @property
-    def redraws_base(self) -> bool:
-        return True
 
     @abc.abstractmethod
     def step(self, key: Key, path: AbstractPath, rung: Rung, x: State, size: StepSize) -> tuple[State, MoveInfo]:
@@ -171,20 +167,3 @@ def checked_count(count: int, move: str, name: str) -> int:
     if not isinstance(count, int | np.integer) or count < 1:
         raise InputError(f"{move}({name}=...) must be a whole number, 1 or more; got {count!r}.")
     return int(count)
-
-
-def flatten_floats(x: State, move: str):
-    """The coordinates of x as a vector, and the inverse map; refused where they are not real numbers."""
-    for leaf in jax.tree.leaves(x):
-        if not jnp.issubdtype(jnp.result_type(leaf), jnp.floating):
-            raise InputError(
-                f"{move} moves real numbers, but the state holds {jnp.result_type(leaf)}. Make them floats, or move "
-                "bits (as 0.0 and 1.0) by BitFlips."
-            )
-    return ravel_pytree(x)
-
-
-def metropolis_accepts(key: Key, log_ratio: Scalar) -> tuple[Array, Scalar]:
-    """Whether to accept, by the Metropolis rule, and the probability min(1, ratio); 0 where the ratio is NaN."""
-    accept_prob = jnp.nan_to_num(jnp.exp(jnp.minimum(log_ratio, 0.0)), nan=0.0)
-    return jax.random.uniform(key, dtype=accept_prob.dtype) < accept_prob, accept_prob

@@ -54,12 +54,12 @@ class MomentAveragedPath(AbstractGibbsPath):
         betas: inverse temperatures, from 0 to 1.
     """
 
-    base_logits: Float[Array, " visible"]
     weights: Float[Array, "visible knot hidden"]
     vbias: Float[Array, "knot visible"]
     hbias: Float[Array, "knot hidden"]
-    knot_betas: Float[Array, " knot"]
     betas: PerRung
+    knot_betas: Float[Array, " knot"]
+    base_logits: Float[Array, " visible"]
 
     @property
     def num_dims(self) -> int:

@@ -143,9 +143,9 @@ class RBMPath(AbstractHiddenBitsPath):
 
     weights: Float[Array, "visible hidden"]
     vbias: Float[Array, " visible"]
+    betas: PerRung
     hbias: Float[Array, " hidden"]
     base_logits: Float[Array, " visible"]
-    betas: PerRung
     sums: SoftplusSums | None
     matrices: tuple[Float[Array, "rung feature"], ...]
 

@@ -124,10 +124,10 @@ class CategoricalRBMPath(AbstractHiddenBitsPath):
     weights: Float[Array, "visible category hidden"]
     vbias: Float[Array, "visible category"]
     hbias: Float[Array, " hidden"]
-    base_logits: Float[Array, "visible category"]
     betas: PerRung
     sums: SoftplusSums | None
     matrices: tuple[Float[Array, "rung feature"], ...]
+    base_logits: Float[Array, "visible category"]
 
     @classmethod
     def create(cls, rbm: CategoricalRBM, base_logits: np.ndarray, betas: HostPerRung) -> "CategoricalRBMPath":

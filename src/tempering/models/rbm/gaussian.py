@@ -123,9 +123,9 @@ class GaussianRBMPath(AbstractHiddenBitsPath):
     vbias: Float[Array, " visible"]
     hbias: Float[Array, " hidden"]
     precisions: Float[Array, " visible"]
+    betas: PerRung
     base_mean: Float[Array, " visible"]
     base_precisions: Float[Array, " visible"]
-    betas: PerRung
     sums: SoftplusSums | None
     matrices: tuple[Float[Array, "rung feature"], ...]
 
