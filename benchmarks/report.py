@@ -1,4 +1,4 @@
-"""Write docs/results.md from the JSON files in benchmarks/results.
+"""Write docs/measured/results.md from the JSON files in benchmarks/results.
 
     python benchmarks/report.py
 
@@ -12,7 +12,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
-PAGE = ROOT / "docs" / "results.md"
+PAGE = ROOT / "docs" / "measured" / "results.md"
 
 INTRODUCTION = """# Measured
 
@@ -206,7 +206,7 @@ def figure7() -> str:
     text = (
         "Figure 7 of the paper: the same RBM from a uniform base, 10,000 sweeps after an annealing pass of 1000 steps: "
         "along the geometric path, whose Ẑ was then corrected in 30 settlings of 150 sweeps, and along [averaged "
-        "moments](paths_rbm.md) with nine knots. The paper's RMSE at 10,000 sweeps "
+        "moments](../guides/paths_rbm.md) with nine knots. The paper's RMSE at 10,000 sweeps "
         "is 3.5 for RTS and 7 for AIS, read off its figure. Training the knots, once, is not in the time."
     )
     return section("A uniform base", text, content["about"], table(header, rows))
@@ -244,7 +244,7 @@ def figure5() -> str:
         f"After the last update a tempered run of {long['sweeps']:,} sweeps gives log Z = {long['log_z']:.1f} ± "
         f"{long['std_error']:.1f}, with the verdict {long['verdict']}; the tracker had {last['log_z']:.1f} with a band "
         f"of ± {last['band']:.1f}. What next to no chain ever visits is in nobody's error bar.\n\n"
-        "![Likelihoods against updates](figures/figure5.svg)"
+        "![Likelihoods against updates](../figures/figure5.svg)"
     )
     return trained("An RBM learns dna: figure 5", "figure5", text)
 
@@ -255,7 +255,7 @@ def mnist_training() -> str:
         "An RBM of 784 × 500 units on binarized MNIST: CD-1 first, then PCD with Adam, 100 chains, 5 sweeps an update, "
         "the likelihood of the test rows (here: validation rows) followed by 200 tempered chains on the way; in "
         f"{seconds / 60:.0f} minutes, checks by AIS included.\n\n"
-        "![Likelihoods against updates](figures/mnist_training.svg)"
+        "![Likelihoods against updates](../figures/mnist_training.svg)"
     )
     return trained("An RBM learns MNIST on two cores", "mnist_training", text)
 
@@ -332,7 +332,7 @@ def figure2() -> str:
         "Figure 2 of the paper: log RMSE (natural) of one chain on the mixture of two 10-d normals; in brackets, as "
         f"read off the published figure; {runs} runs, each with a warm-up of its own; all methods read the same draws. "
         f"{runs} runs tell log RMSEs apart that differ by {1.4 / (2 * runs) ** 0.5:.2f} or more.\n\n"
-        "![log RMSE against the number of samples](figures/figure2.svg)"
+        "![log RMSE against the number of samples](../figures/figure2.svg)"
     )
     return section("Two 10-d normals: figure 2", text, content["about"], table(header, rows))
 
@@ -349,7 +349,7 @@ def figure6() -> str:
     header = ["steps", "RMSE", "error < 0.6", "worst", "round trips", "accepted at β = 0", "at β = 1"]
     text = (
         "Figure 6 of the paper: one chain of 10,000 samples with a step size per rung, and with their mean at every "
-        "rung; the warm-up is the same.\n\n![β of the first run, and log Z(β)](figures/figure6.svg)"
+        "rung; the warm-up is the same.\n\n![β of the first run, and log Z(β)](../figures/figure6.svg)"
     )
     return section("Adaptive steps: figure 6", text, content["about"], table(header, rows))
 
