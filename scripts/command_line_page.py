@@ -16,9 +16,9 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "command_lin
 
 INTRODUCTION = """# Command line
 
-Every command, argument and option, as `tempering --help` shows them. [The command line](../guides/command_line.md) explains
-how to use `estimate`, [Comparing methods](../guides/comparing.md) `compare`, and [Training an RBM](../guides/training.md)
-`train`.
+Every command, argument and option, as `tempering --help` shows them. For explanations see [the command
+line](../guides/command_line.md) (`estimate`), [comparing methods](../guides/comparing.md) (`compare`) and [training an
+RBM](../guides/training.md) (`train`).
 """
 
 
