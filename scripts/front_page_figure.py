@@ -1,8 +1,8 @@
-"""Draw docs/figures/front_page.svg from a run of the demo.
+"""Draw the two plots of the front page, docs/figures/front_page_*.svg, from a run of the demo.
 
     python scripts/front_page_figure.py
 
-Left: log Z along the ladder, estimated and exact. Right: the same after the exact values are subtracted, with the 95 %
+First: log Z along the ladder, estimated and exact. Second: the same after the exact values are subtracted, with the 95 %
 band, so that the error can be seen. Needs matplotlib (`pip install 'tempering[plots]'`).
 """
 
@@ -13,10 +13,11 @@ import numpy as np
 
 mpl.use("svg")
 from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
 
 import tempering as tp
 
-PAGE_FIGURE = Path(__file__).resolve().parents[1] / "docs" / "figures" / "front_page.svg"
+FIGURES = Path(__file__).resolve().parents[1] / "docs" / "figures"
 # Stand-ins that matplotlib writes into the file. The browser replaces them as the reader's system asks.
 COLOURS = {  # stand-in: (name, on a light page, on a dark page)
     "#010101": ("ink", "#24292f", "#d8dee9"),
@@ -35,25 +36,22 @@ def exact_log_z(rbm: tp.RBM, base: np.ndarray, betas: np.ndarray) -> np.ndarray:
     return np.array([rung.exact_log_z() for rung in rungs])
 
 
-def draw(betas: np.ndarray, exact: np.ndarray, answer: tp.LogZ) -> None:
-    low, high = np.array(answer.intervals()).T
-    figure, (ladder, error) = plt.subplots(1, 2, figsize=(9, 3.3), layout="constrained")
+def draw_ladder(axes: Axes, betas: np.ndarray, exact: np.ndarray, answer: tp.LogZ) -> None:
     some = slice(None, None, 6)
-    ladder.plot(betas, answer.values, color=BLUE, lw=2, label="estimate")
-    ladder.plot(betas[some], exact[some], "o", ms=5, mfc="none", mew=1.4, color=ORANGE, label="exact")
-    ladder.set_title("log Z along the ladder")
-    ladder.set_ylabel("log Z(β)")
-    error.fill_between(betas, low - exact, high - exact, color=BLUE, alpha=0.25, lw=0, label="95 % interval")
-    error.plot(betas, answer.values - exact, color=BLUE, lw=2, label="estimate")
-    error.axhline(0, color=ORANGE, lw=1.4, ls="--", label="exact")
-    error.set_title("the same, less the exact value")
-    error.set_ylabel("difference in nats")
-    for axes in (ladder, error):
-        axes.set_xlabel("β, from the base (0) to the model (1)")
-        axes.legend(frameon=False, loc="upper left")
-        axes.spines[["top", "right"]].set_visible(False)
-    error.set_ylim(-0.08, 0.11)
-    figure.savefig(PAGE_FIGURE, transparent=True, metadata={"Date": None})
+    axes.plot(betas, answer.values, color=BLUE, lw=2, label="estimate")
+    axes.plot(betas[some], exact[some], "o", ms=5, mfc="none", mew=1.4, color=ORANGE, label="exact")
+    axes.set_title("log Z along the ladder")
+    axes.set_ylabel("log Z(β)")
+
+
+def draw_error(axes: Axes, betas: np.ndarray, exact: np.ndarray, answer: tp.LogZ) -> None:
+    low, high = np.array(answer.intervals()).T
+    axes.fill_between(betas, low - exact, high - exact, color=BLUE, alpha=0.25, lw=0, label="95 % interval")
+    axes.plot(betas, answer.values - exact, color=BLUE, lw=2, label="estimate")
+    axes.axhline(0, color=ORANGE, lw=1.4, ls="--", label="exact")
+    axes.set_title("The same, minus the exact value")
+    axes.set_ylabel("difference in nats")
+    axes.set_ylim(-0.08, 0.12)
 
 
 def with_both_themes(svg: str) -> str:
@@ -74,8 +72,16 @@ def main() -> None:
         "text.color": INK, "axes.labelcolor": INK, "axes.titlecolor": INK, "axes.edgecolor": FAINT,
         "xtick.color": FAINT, "ytick.color": FAINT, "xtick.labelcolor": INK, "ytick.labelcolor": INK,
     })  # fmt: skip
-    draw(result.betas, exact_log_z(rbm, frequencies, result.betas), result.log_z_by_rung)
-    PAGE_FIGURE.write_text(with_both_themes(PAGE_FIGURE.read_text()))
+    exact = exact_log_z(rbm, frequencies, result.betas)
+    for name, draw in (("ladder", draw_ladder), ("error", draw_error)):
+        figure, axes = plt.subplots(figsize=(4.6, 3.2), layout="constrained")
+        draw(axes, result.betas, exact, result.log_z_by_rung)
+        axes.set_xlabel("β, from the base (0) to the model (1)")
+        axes.legend(frameon=False, loc="upper left")
+        axes.spines[["top", "right"]].set_visible(False)
+        file = FIGURES / f"front_page_{name}.svg"
+        figure.savefig(file, transparent=True, metadata={"Date": None})
+        file.write_text(with_both_themes(file.read_text()))
     print(result)
 
 
