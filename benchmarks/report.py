@@ -16,12 +16,13 @@ PAGE = ROOT / "docs" / "measured" / "results.md"
 
 INTRODUCTION = """# Measured
 
-This page shows how accurate the estimates are, how often the intervals hold, and what everything costs. It is for readers
-who want evidence. Every number was written by a script in the repository, which is named above its table together with the
-commit and the kind of machine. `make study` runs all scripts again, and `python benchmarks/report.py` makes the page.
+This page shows how accurate the estimates are, how often the intervals hold, and what everything costs. It is for
+readers who want evidence. Every number was written by a script in the repository, which is named above its table
+together with the commit and the kind of machine. `make study` runs all scripts again, and `python benchmarks/report.py`
+makes the page.
 
-*Claimed error* is the standard error that a run reports. *Coverage* is how often the interval contains the truth. *Good*
-counts the runs whose [verdict](../guides/verdicts.md) is good.
+*Claimed error* is the standard error that a run reports. *Coverage* is how often the interval contains the truth.
+*Good* counts the runs whose [verdict](../guides/verdicts.md) is good.
 """
 
 
@@ -243,8 +244,8 @@ def figure5() -> str:
         "Figure 5 of the paper: an RBM of 180 × 500 units on the dna data, CD-1 first, then tempered training with the "
         "paper's settings; AIS with 10,000 steps and 100 chains after every 500 updates. The paper's likelihoods are "
         "read off its figure.\n\n"
-        "From about 6000 updates on the model memorises its training rows. AIS is then sometimes nats above the tracked "
-        "line, with an error as large: one of its chains finds a region that the others hardly ever find. "
+        "From about 6000 updates on the model memorises its training rows. AIS is then sometimes nats above the "
+        "tracked line, with an error as large: one of its chains finds a region that the others hardly ever find. "
         f"After the last update a tempered run of {long['sweeps']:,} sweeps gives log Z = {long['log_z']:.1f} ± "
         f"{long['std_error']:.1f}, with the verdict {long['verdict']}; the tracker had {last['log_z']:.1f} with a band "
         f"of ± {last['band']:.1f}. A region that hardly any chain visits is in no error bar.\n\n"

@@ -2,8 +2,8 @@
 
     python scripts/front_page_figure.py
 
-First: log Z along the ladder, estimated and exact. Second: the same after the exact values are subtracted, with the 95 %
-band, so that the error can be seen. Needs matplotlib (`pip install 'tempering[plots]'`).
+First: log Z along the ladder, estimated and exact. Second: the same after the exact values are subtracted, with the
+95 % band, so that the error can be seen. Needs matplotlib (`pip install 'tempering[plots]'`).
 """
 
 from pathlib import Path
