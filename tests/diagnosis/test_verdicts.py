@@ -5,6 +5,10 @@ import dataclasses
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from test_diagnostics import BLOCKS, CHAINS, RUNGS, changed, few_crossings, healthy, log_sums_that_drift, one_chain
+from test_mbar import gaussian_draws
+from test_stepping import noisy_stats as stepping_stats
+from test_ti import noisy_stats as slope_stats
 
 import tempering as tp
 from tempering import Finding, Verdict
@@ -14,10 +18,6 @@ from tempering.estimators import Annealed, _mbar_solver
 from tempering.stats import MoveCounts, Tours
 from tempering.training.tempered import Reading
 from tempering.training.tracker import _findings
-from test_diagnostics import BLOCKS, CHAINS, RUNGS, changed, few_crossings, healthy, log_sums_that_drift, one_chain
-from test_mbar import gaussian_draws
-from test_stepping import noisy_stats as stepping_stats
-from test_ti import noisy_stats as slope_stats
 
 
 def of_run(recording, annealed=None):
@@ -91,11 +91,15 @@ def lost():
 
 
 PROVOKED = {
-    Verdict.SHORT: (short, "0.2 after 1000 sweeps, 0.05 was asked for", "--max-sweeps"),
-    Verdict.UNSURE: (unsure, "by tours", "more sweeps"),
-    Verdict.UNEQUILIBRATED: (lambda: (unequilibrated(),), "ran out of sweeps", "annealed warm-up"),
+    Verdict.SHORT: (short, "0.2 after 1000 sweeps, 0.05 was asked for", "`max_sweeps=20000`"),
+    Verdict.UNSURE: (unsure, "by tours", "`num_sweeps=800`"),
+    Verdict.UNEQUILIBRATED: (lambda: (unequilibrated(),), "ran out of sweeps", '`warmup="annealed"`'),
     Verdict.COARSE: (lambda: tp.estimators.ti(slope_stats(most=400), "riemann").findings, "", "rungs"),
-    Verdict.RELAXING: (lambda: of_run(changed(log_sums=log_sums_that_drift())), "second half differs", "more sweeps"),
+    Verdict.RELAXING: (
+        lambda: of_run(changed(log_sums=log_sums_that_drift())),
+        "second half differs",
+        "`num_sweeps=800`",
+    ),
     Verdict.UNEVEN: (uneven, "rung 2 of 2", "warm-up"),
     Verdict.HEAVY_TAILS: (heavy, "count as 7", ""),
     Verdict.DISAGREES: (lambda: of_run(healthy(), Annealed(5.0, 0.1, 0.5)), "by annealing", "trust neither"),
@@ -103,9 +107,13 @@ PROVOKED = {
     Verdict.UNCONVERGED: (None, "", ""),  # with a monkeypatch, below
     Verdict.LOST: (lost, "of the chains effective; log Z runs 1.5 nats behind", "learning rate"),
     Verdict.FROZEN: (frozen, "0.008 of the moves at rung 2", "tp.HMC"),
-    Verdict.STUCK: (lambda: of_run(changed(travel=few_crossings())), "0.075 round trips per chain", "base closer"),
-    Verdict.KNOT: (knotted, "a knot at β = 0.6", "averaged moments"),
-    Verdict.UNREACHED: (unreached, "the first of them rung 1", "annealed warm-up"),
+    Verdict.STUCK: (
+        lambda: of_run(changed(travel=few_crossings())),
+        "0.075 round trips per chain",
+        "`num_sweeps=7000`",
+    ),
+    Verdict.KNOT: (knotted, "a knot at β = 0.6", '`betas="adaptive"`'),
+    Verdict.UNREACHED: (unreached, "the first of them rung 1", '`warmup="annealed"`'),
     Verdict.NO_ERROR: (lambda: of_run(one_chain()), "could not be estimated", "several chains"),
     Verdict.NONFINITE: (
         lambda: of_run(changed(num_nonfinite=np.full((CHAINS, BLOCKS), 2))),

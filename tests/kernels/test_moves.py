@@ -15,7 +15,7 @@ from scipy import stats
 import checks
 import exact
 import tempering as tp
-from tempering.kernels import Schedule
+from tempering.kernels.moves import Schedule, StepSize
 from tempering.kernels.moves.hmc import Phase, leapfrog
 
 NUM_DRAWS = 40_000
@@ -91,7 +91,7 @@ def counts_after(step, seed: int = 0):
 
 def only_step(move, step_size: float):
     """The step itself, without the exact draw that replaces it at β = 0."""
-    return lambda key, path, rung, x: move.step(key, path, rung, x, jnp.float32(step_size), SPREAD)[0]
+    return lambda key, path, rung, x: move.step(key, path, rung, x, StepSize(jnp.float32(step_size), SPREAD))[0]
 
 
 MOVES = {"hmc": (tp.HMC(num_leaps=4), 0.9), "walk": (tp.RandomWalk(num_steps=3), 1.5)}
@@ -325,7 +325,7 @@ def test_the_number_of_leaps_is_jittered():
 
     @jax.jit
     def spread_after(key):
-        return jnp.std(move.step(key, path, jnp.int32(1), jnp.zeros(10_000), jnp.float32(0.5), one)[0])
+        return jnp.std(move.step(key, path, jnp.int32(1), jnp.zeros(10_000), StepSize(jnp.float32(0.5), one))[0])
 
     leaps = np.array([float(spread_after(key)) for key in jax.random.split(jax.random.key(5), 600)]) / 0.5
     assert np.abs(leaps - np.rint(leaps)).max() < 0.4

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 from scipy.special import stdtrit
+from test_docs import ROOT, blocks_of, numbers_in
 
 import tempering as tp
 from tempering import Verdict
-from test_docs import ROOT, blocks_of, numbers_in
 
 PYTORCH, SKLEARN = (ROOT / "docs" / "guides" / name for name in ("tracking_pytorch.md", "tracking_sklearn.md"))
 

@@ -140,14 +140,20 @@ def tuned():
         for reached in stage.walk(setup.key, Keep(moves=True)):
             stage = reached
         stages.append(stage)
-        if stage.is_last:
+        if stage.is_sampling:
             return stages
         stage = warmup.after(setup, stage)
 
 
 def test_stages_follow_one_another(tuned):
-    assert [stage.name for stage in tuned] == ["tune"] * 20 + ["anneal", "equilibrate", "equilibrate", "sample"]
-    assert tuned[-1].warmup_steps == 100 + 60 + 60 + 120
+    assert [stage.kind.label for stage in tuned] == [
+        *["tuning steps"] * 20,
+        "annealing",
+        "equilibrating",
+        "equilibrating",
+        "sampling",
+    ]
+    assert tuned[-1].warmup.num_steps == 100 + 60 + 60 + 120
     assert len({stage.number for stage in tuned}) == len(tuned)  # each has keys of its own
 
 
@@ -188,7 +194,7 @@ def test_one_averaged_step_is_the_mean_of_those_found():
     for is_fixed in (False, True):
         warmup = Tuned(AnnealedStart(20, (20, 20)), num_updates=4, is_fixed=is_fixed)
         stage = warmup.first(setup)
-        while not stage.is_last:
+        while not stage.is_sampling:
             for reached in stage.walk(setup.key):
                 stage = reached
             stage = warmup.after(setup, stage)

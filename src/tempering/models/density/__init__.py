@@ -1,4 +1,4 @@
-"""Densities that people write down: any log f, posteriors, mixtures, sequences."""
+"""Densities that users write down: any log f, posteriors, mixtures, sequences."""
 
 from tempering.models.density.gaussian import Gaussian as Gaussian
 from tempering.models.density.log_density import LogDensity as LogDensity
