@@ -34,11 +34,8 @@ def main() -> None:
     for factor in (1, 10):
         for method, num_sweeps in (("cd", 1), ("pcd", 5), ("tempered", 5)):
             name = method if factor == 1 else f"{method}, {factor} × the rate"
-            settings = (
-                SMALL
-                | CHAINS[method]
-                | {"method": method, "num_sweeps": num_sweeps, "learning_rate": factor * arguments.rate}
-            )
+            settings = SMALL | CHAINS[method] | {"method": method, "num_sweeps": num_sweeps}
+            settings["learning_rate"] = factor * arguments.rate
             runs = [followed(data, arguments.updates, settings | {"seed": seed}) for seed in seeds]
             rows[name] = [summary(run) for run in runs]
             summaries[name] = summary([row for run in runs for row in run])

@@ -59,11 +59,23 @@ class Finding:
     cure: str
 
     def with_cure(self, cure: str | None) -> "Finding":
-        """The same finding with other advice, or itself where `cure` is None."""
-        return self if cure is None else dataclasses.replace(self, cure=cure)
+        """The same finding with a model's own advice in the place of the general one.
+
+        Args:
+            cure: What to do; None keeps the present cure. A number of sweeps that would do stays before it.
+        """
+        if cure is None:
+            return self
+        keeps = "`num_sweeps=" in self.cure
+        return dataclasses.replace(self, cure=f"{self.cure}, or {cure}" if keeps else cure)
 
     def __str__(self) -> str:
         return f"{self.seen}; {self.cure}."
+
+
+def without_none(*findings: Finding | None) -> tuple[Finding, ...]:
+    """The findings among the results of checks, which are None where nothing is wrong."""
+    return tuple(finding for finding in findings if finding is not None)
 
 
 def gravest(findings: Iterable[Finding]) -> Verdict:

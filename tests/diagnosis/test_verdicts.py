@@ -1,6 +1,8 @@
 """Every verdict is provoked once, by the least that provokes it, and says its cause, what was seen and what to do."""
 
 import dataclasses
+import inspect
+import re
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +14,7 @@ from test_ti import noisy_stats as slope_stats
 
 import tempering as tp
 from tempering import Finding, Verdict
+from tempering.api import Settings
 from tempering.diagnosis import Goal, Look, diagnose, unequilibrated
 from tempering.diagnosis.stopping import too_short
 from tempering.estimators import Annealed, _mbar_solver
@@ -90,6 +93,7 @@ def lost():
     return _findings(Reading(jnp.zeros(9), none, news, none, jnp.ones(9), few, jnp.float32(3.0), jnp.int32(0)))
 
 
+ARGUMENTS = {*inspect.signature(tp.estimate).parameters, *(field.name for field in dataclasses.fields(Settings))}
 PROVOKED = {
     Verdict.SHORT: (short, "0.2 after 1000 sweeps, 0.05 was asked for", "`max_sweeps=20000`"),
     Verdict.UNSURE: (unsure, "by tours", "`num_sweeps=800`"),
@@ -139,3 +143,44 @@ def test_it_says_what_it_is_what_was_seen_and_what_to_do(verdict, monkeypatch):
     assert found.cure
     assert ": " in verdict.value  # a name, then the cause in words
     assert not verdict.is_good
+    assert str(found) == f"{found.seen}; {found.cure}."
+    assert not any(text.endswith(".") for text in (found.seen, found.cure))
+    assert "--" not in found.cure  # in Python's words; the command line translates arguments into options
+    assert {name for name in re.findall(r"`(\w+)=", found.cure)} <= ARGUMENTS
+
+
+def test_chains_that_never_crossed_need_ten_times_as_many_sweeps():
+    none = dataclasses.replace(few_crossings(), num_crossings=np.zeros(CHAINS, np.int64))
+    (stuck,) = [finding for finding in of_run(changed(travel=none)) if finding.verdict is Verdict.STUCK]
+    assert stuck.cure == "run ten times as many sweeps, `num_sweeps=4000`"
+
+
+def test_advice_replaces_cures_and_nothing_else():
+    """Kills: advice where it is None, a verdict that changes."""
+    recording = changed(num_nonfinite=np.full((CHAINS, BLOCKS), 1), travel=few_crossings())
+    diagnosis = diagnose(recording)
+    advised = diagnosis.with_advice({Verdict.STUCK: "take another base"}.get)
+    assert [(f.verdict, f.seen) for f in advised.findings] == [(f.verdict, f.seen) for f in diagnosis.findings]
+    general = {f.verdict: f.cure for f in diagnosis.findings}
+    changes = {f.verdict: f.cure for f in set(advised.findings) - set(diagnosis.findings)}
+    assert changes == {Verdict.STUCK: f"{general[Verdict.STUCK]}, or take another base"}  # the number of sweeps stays
+    plain = Finding(Verdict.KNOT, "seen", "general").with_cure("the model's own")
+    assert plain.cure == "the model's own"
+
+
+def test_an_answer_that_is_known_is_not_made_again(monkeypatch):
+    """The same diagnosis, bit by bit, without a second estimate."""
+    recording, annealed = changed(travel=few_crossings()), Annealed(5.0, 0.1, 0.5)
+    answer = tp.estimators.equilibrated_rts(recording, log_z_base=0.3)
+    expected = diagnose(recording, annealed, log_z_base=0.3)
+    monkeypatch.setattr("tempering.diagnosis.checks.equilibrated_rts", None)
+    found = diagnose(recording, annealed, log_z_base=0.3, answer=answer)
+    assert (found.findings, found.drift) == (expected.findings, expected.drift)
+    assert Verdict.DISAGREES in {finding.verdict for finding in found.findings}
+
+
+def test_a_diagnosis_is_a_line():
+    assert repr(diagnose(healthy())).startswith("good; 4 round trips per chain, drift ")
+    stuck = diagnose(changed(travel=few_crossings()))
+    assert repr(stuck).startswith("stuck; 0.075 round trips per chain")
+    assert "\n" not in repr(stuck.rung_chain)

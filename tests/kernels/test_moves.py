@@ -406,7 +406,7 @@ def several_knots() -> Schedule:
 
 @pytest.mark.parametrize("beta", [0.0, 0.1, 0.3, 0.55, 1.0])
 def test_between_knots_precisions_are_linear_in_beta(beta):
-    step_size, scale = eqx.filter_jit(several_knots().at)(jnp.float32(beta))
+    step_size, scale = eqx.filter_jit(several_knots().at_beta)(jnp.float32(beta))
     knots = [0.0, 0.3, 1.0]
     assert float(step_size) == pytest.approx(np.interp(beta, knots, np.array([2.0, 1.0, 0.25]) ** -2) ** -0.5, rel=1e-5)
     scales = np.array([[1.0, 3.0], [0.8, 2.0], [0.1, 4.0]])

@@ -42,20 +42,20 @@ MODELS = {
 }
 OF_ROWS = {"rbm", "joint rbm", "averaged rbm", "gaussian rbm", "categorical rbm", "ising", "potts", "boltzmann"}
 SAYS = {
-    "rbm": ("`base=data`", "`num_sweeps`", "`tp.MomentAveragedRBM.fitted(rbm, base)`"),
+    "rbm": ("`base=data`", "`tp.MomentAveragedRBM.fitted(rbm, base)`"),
     "joint rbm": ("sums the hidden units out",),
-    "averaged rbm": ("`num_sweeps`", "more knots"),
-    "gaussian rbm": ("`base=data`", "`num_sweeps`"),
-    "categorical rbm": ("`base=data`", "`num_sweeps`"),
-    "ising": ("`num_sweeps`", "critical coupling", '`base="field"`'),
-    "potts": ("`num_sweeps`", "critical coupling", '`base="field"`'),
-    "boltzmann": ("`num_sweeps`", "critical coupling", "`base=data`"),
-    "log density": ("`base=tp.Normal(mean, std)`", "rescale", "`num_sweeps`"),
-    "sequence": ("`base=tp.Normal(mean, std)`", "rescale", "`num_sweeps`"),
-    "gaussian": ("`base=tp.Normal(mean, std)`", "`num_sweeps`"),
-    "mixture": ("`base=tp.Normal(mean, std)`", "`num_sweeps`"),
-    "posterior": ("standardise", "non-centre", "reparametrise", "priors", "`num_sweeps`"),
-    "subsampled posterior": ("standardise", "non-centre", "reparametrise", "priors", "`num_sweeps`"),
+    "averaged rbm": ("more knots",),
+    "gaussian rbm": ("`base=data`",),
+    "categorical rbm": ("`base=data`",),
+    "ising": ("critical coupling", '`base="field"`'),
+    "potts": ("critical coupling", '`base="field"`'),
+    "boltzmann": ("critical coupling", "`base=data`"),
+    "log density": ("`base=tp.Normal(mean, std)`", "rescale"),
+    "sequence": ("`base=tp.Normal(mean, std)`", "rescale"),
+    "gaussian": ("`base=tp.Normal(mean, std)`",),
+    "mixture": ("`base=tp.Normal(mean, std)`",),
+    "posterior": ("standardise", "non-centre", "reparametrise", "priors"),
+    "subsampled posterior": ("standardise", "non-centre", "reparametrise", "priors"),
 }
 
 
@@ -85,7 +85,7 @@ def test_a_posterior_is_never_told_to_change_its_base(name):
 
 
 def test_advice_where_moves_are_rejected():
-    """Only of HMC, whose gradient and step size may be at fault; Gibbs sweeps are never rejected."""
+    """For HMC, whose gradient and step may be at fault; other moves have neither, and Gibbs sweeps always accept."""
     for name in ("log density", "posterior", "mixture"):
         assert "`move=tp.HMC(0.01)`" in (MODELS[name]().advice(tp.Verdict.FROZEN) or "")
     assert tp.LogDensity(_log_f, NORMAL, move=tp.RandomWalk()).advice(tp.Verdict.FROZEN) is None

@@ -46,7 +46,7 @@ def estimate(
     seed: int = Settings.seed,
     target_error: float | None = Settings.target_error,
     max_sweeps: int | None = Settings.max_sweeps,
-    max_seconds: float | str | None = None,
+    max_seconds: float | int | str | None = None,
     expect: Callable[[Any], Any] | None = None,
     keep_draws: bool | None = None,
     out: str | os.PathLike | None = None,
@@ -188,7 +188,7 @@ def _further(stage: Stage, decision: Decision) -> Stage:
     return dataclasses.replace(stage, num_steps=stage.done + decision.num_more, block_steps=size)
 
 
-def _checked_seconds(max_seconds: float | str | None, settings: Settings) -> float | None:
+def _checked_seconds(max_seconds: float | int | str | None, settings: Settings) -> float | None:
     seconds = read_seconds(max_seconds)
     if seconds is not None and settings.target_error is None:
         raise InputError("`max_seconds` bounds a run towards a `target_error`; give one, or use `num_sweeps` alone.")

@@ -151,7 +151,7 @@ def check_move(move: object) -> None:
         raise InputError(f"`move` must be a move such as tp.HMC() or tp.RandomWalk(), got {move!r}.")
 
 
-def read_seconds(max_seconds: float | str | None) -> float | None:
+def read_seconds(max_seconds: float | int | str | None) -> float | None:
     """600, "600s", "10m" and "0.5h" as seconds; None stays None."""
     if max_seconds is None:
         return None

@@ -23,9 +23,6 @@ class Product(AbstractBase):
     ```python
     Product({"location": Normal(0.0, 10.0), "weights": Uniform(jnp.zeros(3), jnp.ones(3))})
     ```
-
-    Attributes:
-        parts: the bases, in a pytree.
     """
 
     parts: Any

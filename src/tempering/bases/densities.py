@@ -23,9 +23,6 @@ class Bernoulli(AbstractBase):
     ```python
     Bernoulli([0.5, -1.0, 0.0])
     ```
-
-    Attributes:
-        logits: the log-odds that a bit is 1.
     """
 
     logits: Float[Array, " bit"]
@@ -81,15 +78,10 @@ class Normal(AbstractBase):
     Normal(jnp.zeros(10), jnp.sqrt(30.0))            # mean and standard deviation, broadcast
     Normal(jnp.zeros(2), covariance=[[2, 1], [1, 2]])
     ```
-
-    Attributes:
-        mean: the mean.
-        scale: standard deviations, or the lower Cholesky factor of the covariance.
-        is_correlated: whether `scale` is a Cholesky factor.
     """
 
     mean: Float[Array, "..."]
-    scale: Float[Array, "..."]
+    scale: Float[Array, "..."]  # standard deviations, or the lower Cholesky factor of the covariance
     is_correlated: bool = eqx.field(static=True)
 
     def __init__(self, mean: Numbers, std: Numbers = 1.0, *, covariance: Numbers | None = None):
@@ -138,12 +130,6 @@ class Student(AbstractBase):
     ```python
     Student(4.0, jnp.zeros(3), 2.0)
     ```
-
-    Attributes:
-        df: degrees of freedom.
-        mean: the centre.
-        scale: the scale.
-        log_norm: the log of the normalising constant.
     """
 
     df: Float[Array, "..."]
@@ -183,10 +169,6 @@ class Uniform(AbstractBase):
 
     Caveats: the density vanishes outside, at every rung but the target's. A target that extends beyond is not
     reached there.
-
-    Attributes:
-        low: the lower ends.
-        high: the upper ends.
     """
 
     low: Float[Array, "..."]

@@ -11,7 +11,7 @@ _FLAGS = {
     "num_updates": "--updates", "learning_rate": "--lr", "batch_size": "--batch", "weight_decay": "--decay",
     "optimizer": "--optimizer", "alpha": "--alpha", "is_tracked": "--track", "track_every": "--track-every",
     "follow_every": "--follow-every", "pretrain": "--pretrain", "check": "--check", "early_stop": "--early-stop",
-    "valid": "--valid",
+    "valid": "--valid", "binarize": "--binarize",
 }  # fmt: skip
 _ARGUMENT = re.compile(rf"`({'|'.join(_FLAGS)})(?:=([^`]*))?`")
 

@@ -17,7 +17,7 @@ from tempering.findings import MAX_DRIFT as MAX_DRIFT
 from tempering.findings import MIN_OCCUPANCY as MIN_OCCUPANCY
 from tempering.findings import relaxing, twice_as_many, uneven, unexpectedly_empty, unreached, whole_rounded_up
 from tempering.stats import BlockedStats, MoveCounts, Recording
-from tempering.verdicts import Finding, Verdict, gravest
+from tempering.verdicts import Finding, Verdict, gravest, without_none
 
 MIN_ROUND_TRIPS = 1.0  # per chain; with fewer, a chain still remembers the rung where it began
 MIN_TOTAL_ROUND_TRIPS = 10.0  # over all chains; with fewer, their scatter says little about the error
@@ -49,7 +49,11 @@ class Diagnosis:
         return gravest(self.findings)
 
     def with_findings(self, findings: Iterable[Finding]) -> "Diagnosis":
-        """The same diagnosis with more findings, each verdict once."""
+        """The same diagnosis with more findings, each verdict once.
+
+        Args:
+            findings: What others found; a finding of this diagnosis replaces one with the same verdict.
+        """
         known = {finding.verdict: finding for finding in (*findings, *self.findings)}
         return dataclasses.replace(self, findings=tuple(known.values()))
 
@@ -58,9 +62,6 @@ class Diagnosis:
 
         Args:
             advice: What to do about a verdict, or None to keep the general cure.
-
-        Returns:
-            A diagnosis with the same verdicts.
         """
         findings = tuple(finding.with_cure(advice(finding.verdict)) for finding in self.findings)
         return dataclasses.replace(self, findings=findings)
@@ -97,14 +98,14 @@ def diagnose(
     drift = drift_between_halves(equilibrated(stats))
     stuck = _stuck(trips, num_sweeps)
     rungs = None if stuck is None else _rung_chain(recording)
-    checks = (
+    found = without_none(
         nonfinite_draws(stats), *answer.findings,
         _unreached(stats), stuck, None if rungs is None else _knot(rungs.knots),
         uneven(occupancy(stats), "use a longer warm-up, which gives a better guess of log Z"),
         None if annealed is None else _disagrees(answer, annealed), relaxing(drift, twice_as_many(num_sweeps)),
         None if recording.moves is None else _frozen(recording.moves),
     )  # fmt: skip
-    return Diagnosis(tuple(c for c in checks if c is not None), float(trips.mean()), drift, rungs)
+    return Diagnosis(found, float(trips.mean()), drift, rungs)
 
 
 def _rung_chain(recording: Recording) -> RungChain | None:
@@ -113,17 +114,38 @@ def _rung_chain(recording: Recording) -> RungChain | None:
 
 
 def round_trips(stats: BlockedStats) -> Float[np.ndarray, " chain"]:
-    """How often each chain went from one end of the ladder to the other and back."""
+    """How often each chain went from one end of the ladder to the other and back.
+
+    Args:
+        stats: The statistics of a run.
+
+    Returns:
+        Half the number of crossings of each chain.
+    """
     return stats.travel.num_crossings / 2
 
 
 def occupancy(stats: BlockedStats) -> HostPerRung:
-    """ĉ_k / r_k, the share of draws at each rung over its prior probability: 1 where Ẑ_k is right."""
+    """ĉ_k / r_k, the mean posterior of each rung over its prior probability: 1 where Ẑ_k is right.
+
+    Args:
+        stats: The statistics of a run.
+
+    Returns:
+        A number for each rung.
+    """
     return np.exp(log_occupancy(stats) - stats.log_prior)
 
 
 def transition_matrix(recording: Recording) -> Float[np.ndarray, "rung rung"]:
-    """The probabilities of going from rung to rung, as counted. Rows add up to 1, or are 0 for rungs never left."""
+    """The probabilities of going from rung to rung, as counted.
+
+    Args:
+        recording: What the run kept.
+
+    Returns:
+        A matrix whose rows add up to 1; rows of rungs that were never left are 0.
+    """
     counts = recording.transition_counts.sum(axis=0).astype(np.float64)
     totals = counts.sum(axis=1, keepdims=True)
     return np.divide(counts, totals, out=np.zeros_like(counts), where=totals > 0)
@@ -150,12 +172,12 @@ def _stuck(trips: Float[np.ndarray, " chain"], num_sweeps: int) -> Finding | Non
     if each >= MIN_ROUND_TRIPS and total >= MIN_TOTAL_ROUND_TRIPS:
         return None
     missing = 10.0 if total == 0 else _SWEEPS_MARGIN * max(MIN_ROUND_TRIPS / each, MIN_TOTAL_ROUND_TRIPS / total)
-    how_many = "ten times as many" if total == 0 else "more"
+    how_many = "ten times as many sweeps," if total == 0 else "more sweeps, about"
     return Finding(
         Verdict.STUCK,
         f"{each:.2g} round trips per chain, {total:.3g} in all; "
         f"at least {MIN_ROUND_TRIPS:g} and {MIN_TOTAL_ROUND_TRIPS:g} are needed",
-        f"run {how_many} sweeps, `num_sweeps={whole_rounded_up(missing * num_sweeps)}`",
+        f"run {how_many} `num_sweeps={whole_rounded_up(missing * num_sweeps)}`",
     )
 
 

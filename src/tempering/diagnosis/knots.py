@@ -137,7 +137,16 @@ def rung_chain(counts: Counts, betas: HostPerRung, log_prior: HostPerRung | None
 
 
 def find_knots(counts: Counts, betas: HostPerRung, log_prior: HostPerRung | None = None) -> tuple[Knot, ...]:
-    """The knots of `rung_chain` with the same arguments, the worst first; none if the ladder is even."""
+    """Find the bottlenecks of a ladder from the transitions between its rungs.
+
+    Args:
+        counts: `Recording.transition_counts`, or their sum over groups.
+        betas: The inverse temperatures of the rungs.
+        log_prior: log r_k, by default uniform.
+
+    Returns:
+        The knots, the worst first; none if the ladder is even.
+    """
     return rung_chain(counts, betas, log_prior).knots
 
 

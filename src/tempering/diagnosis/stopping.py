@@ -62,7 +62,13 @@ class Goal:
 
     @classmethod
     def from_settings(cls, target_error: float | None, num_sweeps: int, max_sweeps: int | None) -> "Goal | None":
-        """The goal of the settings with these names; None where no error is asked for."""
+        """The goal of a run with these settings.
+
+        Args:
+            target_error: The error that was asked for; without one there is no goal.
+            num_sweeps: Sweeps per chain before the first look.
+            max_sweeps: The budget, by default 100 times `num_sweeps`.
+        """
         if target_error is None:
             return None
         return cls(target_error, BUDGET * num_sweeps if max_sweeps is None else max_sweeps)
@@ -90,7 +96,11 @@ class Look:
         return self.num_discarded + self.num_sweeps
 
     def num_sweeps_for(self, target_error: float) -> float:
-        """How many sweeps should bring the error down to the target, with a margin: it falls as 1/√length."""
+        """How many sweeps should bring the error down to a target, with a margin: it falls as 1/√length.
+
+        Args:
+            target_error: The standard error to reach.
+        """
         return MARGIN * self.num_sweeps * (self.std_error / target_error) ** 2
 
 

@@ -13,28 +13,19 @@ from tempering.estimators._pool import Pool
 TOLERANCE = 1e-12  # of |π_k − mean of p_k|, in addition to the rounding of log f
 _MAX_STEPS = 200
 _RIDGE = 1e-14  # keeps the equations solvable where rungs share nothing
-_TINY = 1e-300
+TINY = 1e-300  # keeps logarithms and quotients finite
 
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-    """Eq. 18 and its derivatives at some log Z, over rungs that have draws.
-
-    Attributes:
-        log_z: Where eq. 18 was evaluated.
-        shares: π_k = n_k/N.
-        objective: L of eq. 18, which is convex in log Z.
-        mean: The mean of p_k(x_i), which is π_k at the solution.
-        gram: The mean of p_k(x_i) p_l(x_i).
-        rounding: How much rounding of log f may change the mean.
-    """
+    """Eq. 18 and its derivatives at some log Z, over rungs that have draws."""
 
     log_z: HostPerRung
-    shares: HostPerRung
-    objective: float
-    mean: HostPerRung
-    gram: Float[np.ndarray, "rung rung"]
-    rounding: float
+    shares: HostPerRung  # π_k = n_k/N
+    objective: float  # L of eq. 18, which is convex in log Z
+    mean: HostPerRung  # of p_k(x_i); it is π_k at the solution
+    gram: Float[np.ndarray, "rung rung"]  # mean of p_k(x_i) p_l(x_i)
+    rounding: float  # how much rounding of log f may change the mean
 
     @property
     def residual(self) -> float:
@@ -83,13 +74,13 @@ def geometric_bridges(pool: Pool) -> HostPerRung:
             if 0 <= step < num_rungs - 1:
                 exponents = (1 - 2 * side) * (features @ half_steps[step])
                 peak = exponents.max()
-                log_sums[rung, side] = peak + np.log(max(np.average(np.exp(exponents - peak), weights=weights), _TINY))
+                log_sums[rung, side] = peak + np.log(max(np.average(np.exp(exponents - peak), weights=weights), TINY))
     return np.append(0.0, np.cumsum(log_sums[:-1, 0] - log_sums[1:, 1]))
 
 
 def _candidates(pool: Pool, point: Point) -> Iterator[Point]:
     newton = _newton_step(point)
-    self_consistent = np.log(np.maximum(point.mean, _TINY) / point.shares)
+    self_consistent = np.log(np.maximum(point.mean, TINY) / point.shares)
     for step in (newton, newton / 4, newton / 16, self_consistent):
         yield _evaluate(pool, point.shares, point.log_z + step)
 

@@ -19,27 +19,16 @@ _MAX_UNITS = 1024  # more chains are joined in groups; an error from so many is 
 
 @dataclasses.dataclass(frozen=True)
 class Pool:
-    """The finite draws of all chains, one after the other.
-
-    Attributes:
-        features: What log f_k is linear in.
-        matrix: log f_k(x) = matrix[k] @ features(x).
-        rungs: The rung of each draw.
-        weights: How often each draw counts.
-        units: The independent unit of each draw, in rising order: a chain, a stretch of one, or a group of many.
-        num_units: How many units there are.
-        num_left_out: Draws that were not finite.
-        is_independent: Whether every chain has one draw.
-    """
+    """The finite draws of all chains, one after the other."""
 
     features: Float[np.ndarray, "draw feature"]
-    matrix: Float[np.ndarray, "rung feature"]
+    matrix: Float[np.ndarray, "rung feature"]  # log f_k(x) = matrix[k] @ features(x)
     rungs: Int[np.ndarray, " draw"]
-    weights: Float[np.ndarray, " draw"]
-    units: Int[np.ndarray, " draw"]
+    weights: Float[np.ndarray, " draw"]  # how often each draw counts
+    units: Int[np.ndarray, " draw"]  # in rising order: chains, stretches of few chains, or groups of many
     num_units: int
-    num_left_out: int
-    is_independent: bool
+    num_left_out: int  # draws that were not finite
+    is_independent: bool  # every chain has one draw
 
     @classmethod
     def from_draws(cls, draws: ReducedDraws) -> "Pool":

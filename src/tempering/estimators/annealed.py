@@ -93,7 +93,12 @@ class Annealed:
 
     @classmethod
     def from_weights(cls, log_weights: Float[np.ndarray, "chain rung"], log_z_base: float) -> "Annealed":
-        """The summary of a pass at the target."""
+        """The summary of an annealing pass at the target.
+
+        Args:
+            log_weights: Log weights of passes up, 0 at rung 0.
+            log_z_base: log Z of rung 0.
+        """
         answer = ais(log_weights, log_z_base=log_z_base)
         return cls(answer.log_z, answer.std_error, float(np.var(log_weights[:, -1])))
 
@@ -101,6 +106,9 @@ class Annealed:
         """The standard errors between this check and an answer, as far as its bias cannot explain the difference.
 
         Annealing with log weights of standard deviation σ may be too low by σ²/2.
+
+        Args:
+            answer: Another estimate of the same log Z.
         """
         gap = answer.log_z - self.log_z
         excused = min(max(gap, 0.0), self.log_weight_variance / 2)

@@ -9,14 +9,13 @@ from scipy.special import expit
 
 from tempering._errors import InputError
 from tempering._types import HostPerRung
+from tempering.estimators._mbar_solver import TINY
 from tempering.estimators._pool import Pool, nonfinite_in_pool
 from tempering.estimators.log_z import LogZ
 from tempering.estimators.multistate import MAX_CUT_ERROR, Cut, bennett_variance, no_overlap
 from tempering.estimators.uncertainty import Uncertainty, uncertainty_of_mean
 from tempering.findings import unreached
 from tempering.stats import ReducedDraws
-
-_TINY = 1e-300
 
 
 def bar(draws: ReducedDraws, lower: int, upper: int) -> LogZ:
@@ -106,7 +105,7 @@ def _bridge(pool: Pool, rungs: Int[np.ndarray, "2"]) -> _Bridge:
     is_upper = pair.rungs == 1
     shared = float(pair.weights @ (expit(logits) * expit(-logits)))
     # The derivative by weight: 1{upper}/n_upper − 1{lower}/n_lower − (1{upper} − p_upper)/Σ p_lower p_upper.
-    surprise = np.where(is_upper, expit(-logits), -expit(logits)) / max(shared, _TINY)
+    surprise = np.where(is_upper, expit(-logits), -expit(logits)) / max(shared, TINY)
     influence = np.where(is_upper, 1 / counts[1], -1 / counts[0]) - surprise
     variance = bennett_variance(np.array([shared]), counts[:1], counts.sum())[0]
     cut = Cut(int(rungs[0]), int(rungs[1]), float(np.sqrt(variance)), min(1.0, shared * (1 / counts).sum()))

@@ -55,7 +55,14 @@ def find_equilibration(stats: BlockedStats) -> Equilibration:
 
 
 def equilibrated(stats: BlockedStats) -> BlockedStats:
-    """The part of a run after equilibration, by `find_equilibration`."""
+    """Cut the transient that `find_equilibration` finds.
+
+    Args:
+        stats: The statistics of a run.
+
+    Returns:
+        The statistics of the part after equilibration.
+    """
     return stats.without_first(find_equilibration(stats).first_block)
 
 

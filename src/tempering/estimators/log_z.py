@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from tempering._types import HostPerRung
 from tempering.estimators.uncertainty import Errors, Uncertainty, interval_around
-from tempering.verdicts import Finding, Verdict, gravest
+from tempering.verdicts import Finding, Verdict, gravest, without_none
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,8 +50,15 @@ class LogZ:
     def from_uncertainty(
         cls, method: str, values: HostPerRung, uncertainty: Uncertainty, findings: Iterable[Finding | None] = ()
     ) -> "LogZ":
-        """An answer from its values, their uncertainty and what the estimator noticed; None is no finding."""
-        known = tuple(finding for finding in (_no_error(uncertainty), *findings) if finding is not None)
+        """Join values and their uncertainty to an answer; NO_ERROR is added where the target has no error.
+
+        Args:
+            method: The name of the estimator.
+            values: log Z_k at every rung.
+            uncertainty: The uncertainty of log(Z_k / Z_0).
+            findings: What the estimator noticed; None is no finding.
+        """
+        known = without_none(_no_error(uncertainty), *findings)
         return cls(
             method, values, uncertainty.std_error, uncertainty.bias, uncertainty.skewness, uncertainty.dof, known
         )
@@ -77,12 +84,20 @@ class LogZ:
         return self.interval_at(0.95)
 
     def interval_at(self, level: float) -> tuple[float, float]:
-        """The two-sided interval of log Z of the target with this coverage, such as 0.68."""
+        """The two-sided interval of log Z of the target.
+
+        Args:
+            level: Its coverage, such as 0.68.
+        """
         low, high = self.intervals(level)[-1]
         return float(low), float(high)
 
     def intervals(self, level: float = 0.95) -> Float[np.ndarray, "rung 2"]:
-        """The lower and upper ends of the intervals with this coverage, at every rung."""
+        """The lower and upper ends of two-sided intervals at every rung.
+
+        Args:
+            level: Their coverage.
+        """
         ends = interval_around(self.values, self.std_errors, self.skewness, self.dof, level)
         return np.stack(ends, axis=1)
 

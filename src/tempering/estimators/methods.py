@@ -73,7 +73,11 @@ class Method:
     errs: str = ""
 
     def num_bytes(self, run: Any) -> int:
-        """The memory that the run must keep until its end for this method, in bytes."""
+        """The memory that a run must keep until its end for this method, in bytes.
+
+        Args:
+            run: What `answer` takes.
+        """
         return sum(np.asarray(array).nbytes for array in self.kept(run))
 
 

@@ -146,19 +146,12 @@ def asymptotic_covariance(solution: MBARSolution) -> Float[np.ndarray, "rung run
 
 @dataclasses.dataclass(frozen=True)
 class Cut:
-    """A division of the rungs in two, and how well the ratio across it is known.
+    """A division of the rungs in two, and how well the ratio across it is known."""
 
-    Attributes:
-        below: The lower of the two rungs nearest to each other across the cut.
-        above: The upper one.
-        std_error: The error of the log ratio, of independent draws or of chains where their scatter is larger.
-        gap: 1 − λ₂ of the overlap matrix.
-    """
-
-    below: int
+    below: int  # the two rungs nearest to each other across the cut
     above: int
-    std_error: float
-    gap: float
+    std_error: float  # of the log ratio, of independent draws or of chains where their scatter is larger
+    gap: float  # 1 − λ₂ of the overlap matrix
 
     def seen_by(self, influences: Float[np.ndarray, " unit"]) -> "Cut":
         """The same cut with the error of correlated draws, from the units' contributions to the ratio across it."""
@@ -182,11 +175,11 @@ def weakest_cut(solution: MBARSolution) -> Cut | None:
     below = np.cumsum(shares)[:-1]
     shared = below - joint.cumsum(axis=0).cumsum(axis=1).diagonal()[:-1]
     variances = bennett_variance(solution.num_draws * shared, solution.num_draws * below, solution.num_draws)
-    at = int(np.argmax(variances))
-    distance = np.abs(order[: at + 1, None] - order[at + 1 :])
+    weakest = int(np.argmax(variances))
+    distance = np.abs(order[: weakest + 1, None] - order[weakest + 1 :])
     one, other = np.unravel_index(np.argmin(distance), distance.shape)
-    first, second = sorted((int(order[one]), int(order[at + 1 + other])))
-    return Cut(first, second, float(np.sqrt(variances[at])), float(gaps.min()))
+    first, second = sorted((int(order[one]), int(order[weakest + 1 + other])))
+    return Cut(first, second, float(np.sqrt(variances[weakest])), float(gaps.min()))
 
 
 def bennett_variance(shared: np.ndarray, below: np.ndarray, total: float) -> np.ndarray:

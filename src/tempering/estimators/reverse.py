@@ -17,7 +17,7 @@ from tempering._logspace import log_mean_exp
 from tempering.estimators.annealed import from_mean_weights, not_finite
 from tempering.estimators.log_z import LogZ, with_error
 from tempering.estimators.uncertainty import Uncertainty, uncertainty_of_mean
-from tempering.verdicts import Finding, Verdict
+from tempering.verdicts import Finding, Verdict, without_none
 
 _MAX_CROSSING = 3.0  # standard errors by which a lower bound may exceed an upper one
 _MAX_LOOSENESS = 2.0  # standard errors between a bound and log Z, beyond which it is no longer an estimate
@@ -114,9 +114,9 @@ def raise_log_likelihood(
     per_row = _mean_over_chains(log_weights)[:, 0]
     rows = log_f - log_z_base + per_row
     if len(rows) < 2 or not np.all(np.isfinite(rows)):
-        return RowLikelihood(rows, float(rows.mean()), np.inf, _noticed(not_finite(log_weights)))
+        return RowLikelihood(rows, float(rows.mean()), np.inf, without_none(not_finite(log_weights)))
     std_error = float(rows.std(ddof=1) / np.sqrt(len(rows)))
-    findings = _noticed(not_finite(log_weights), _loose(per_row.var() / 2, std_error))
+    findings = without_none(not_finite(log_weights), _loose(per_row.var() / 2, std_error))
     return RowLikelihood(rows, float(rows.mean()), std_error, findings)
 
 
@@ -181,7 +181,3 @@ def _loose(bias: float, std_error: float) -> Finding | None:
         return None
     seen = f"the scatter of log weights over rows puts the bound {bias:.2g} off, {bias / std_error:.1f} standard errors"
     return Finding(Verdict.COARSE, seen, "read it as a bound only, or anneal in more steps")
-
-
-def _noticed(*findings: Finding | None) -> tuple[Finding, ...]:
-    return tuple(finding for finding in findings if finding is not None)

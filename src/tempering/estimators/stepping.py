@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float
 from tempering._errors import InputError
 from tempering.estimators.inputs import check_base, finite_visits, nonfinite_draws, not_kept
 from tempering.estimators.log_z import LogZ
+from tempering.estimators.thermodynamic import summed_from_base
 from tempering.estimators.uncertainty import Uncertainty, log_summed_by_unit, summed_by_unit, uncertainty_of_mean
 from tempering.findings import unreached
 from tempering.stats import BlockedStats, TemperingStats
@@ -58,7 +59,7 @@ def stepping_stone(stats: TemperingStats | BlockedStats, direction: str = "up", 
     )
     counts = summed_by_unit(finite_visits(stats))[:, origins]
     log_steps = sign * _log_means(log_sums, counts)
-    values = log_z_base + _from_base(log_steps)
+    values = log_z_base + summed_from_base(log_steps)
     draws = counts / np.maximum(counts.sum(axis=0), 1)
     uncertainty = _uncertainty(sign, _shares(log_sums), draws, np.isfinite(log_steps))
     first = 0 if is_up else 1  # the rung of the first step's draws
@@ -82,9 +83,9 @@ def _uncertainty(sign: int, ratios: PerStep, draws: PerStep, is_known: Bool[np.n
     """
     is_shared = is_known & (ratios < 1).all(axis=0) & (draws < 1).all(axis=0)
     ratios, draws = np.where(is_shared, ratios, 0.0), np.where(is_shared, draws, 0.0)
-    influence = _from_base(sign * (len(draws) - 1) * (np.log1p(-draws) - np.log1p(-ratios)))
+    influence = summed_from_base(sign * (len(draws) - 1) * (np.log1p(-draws) - np.log1p(-ratios)))
     uncertainty = uncertainty_of_mean(influence, -influence.mean(axis=0))
-    std_error = uncertainty.std_error + _from_base(np.where(is_shared, 0.0, np.inf))
+    std_error = uncertainty.std_error + summed_from_base(np.where(is_shared, 0.0, np.inf))
     return dataclasses.replace(uncertainty, std_error=std_error)
 
 
@@ -93,11 +94,6 @@ def _shares(log_parts: PerStep) -> PerStep:
     log_sum = np.logaddexp.reduce(log_parts, axis=0)
     is_known = np.isfinite(log_sum)
     return np.exp(np.where(is_known, log_parts, -np.inf) - np.where(is_known, log_sum, 0.0))
-
-
-def _from_base(steps: np.ndarray) -> np.ndarray:
-    """Sums of steps up to every rung, along the last axis."""
-    return np.concatenate([np.zeros_like(steps[..., :1]), np.cumsum(steps, axis=-1)], axis=-1)
 
 
 def _unreached(counts: PerStep, first: int) -> Finding | None:

@@ -133,16 +133,18 @@ def _integrated(rule: str, betas: HostPerRung, slopes: np.ndarray, curvatures: n
     steps = np.diff(betas)
     match rule:
         case "riemann":
-            return _cumulated(steps * slopes[..., 1:])
+            return summed_from_base(steps * slopes[..., 1:])
         case "simpson":
             return cumulative_simpson(slopes, x=betas, axis=-1, initial=0.0)
         case "corrected":
-            return _integrated("trapezoid", betas, slopes, curvatures) - _cumulated(steps**2 / 12 * np.diff(curvatures))
+            return _integrated("trapezoid", betas, slopes, curvatures) - summed_from_base(
+                steps**2 / 12 * np.diff(curvatures)
+            )
         case _:
             return cumulative_trapezoid(slopes, x=betas, axis=-1, initial=0.0)
 
 
-def _cumulated(parts: np.ndarray) -> np.ndarray:
+def summed_from_base(parts: np.ndarray) -> np.ndarray:
     """Sums of the steps between rungs, from the base up to every rung."""
     return np.concatenate([np.zeros_like(parts[..., :1]), np.cumsum(parts, axis=-1)], axis=-1)
 
@@ -198,7 +200,7 @@ def _error_of_corrected(betas: HostPerRung, slopes: HostPerRung, curvatures: Hos
     padded = np.pad(wide, 1)  # a step belongs to two pairs, at the ends to one; the wider is taken
     pair = np.arange(len(steps)) - (padded[:-1] > padded[1:])
     share = np.minimum(steps**5 / per_fifth_power[pair], 1.0)  # for a step much longer than its neighbours
-    return _cumulated(share * change[pair])
+    return summed_from_base(share * change[pair])
 
 
 def _unreached(stats: BlockedStats, is_known: Bool[np.ndarray, " rung"]) -> Finding | None:

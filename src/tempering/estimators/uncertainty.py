@@ -33,7 +33,11 @@ class Uncertainty:
 
     @classmethod
     def unknown(cls, num_rungs: int) -> "Uncertainty":
-        """The uncertainty of an estimate that no error can be given for."""
+        """The uncertainty of an estimate that no error can be given for.
+
+        Args:
+            num_rungs: The number of rungs.
+        """
         return cls(np.full(num_rungs, np.inf), np.zeros(num_rungs), np.zeros(num_rungs), 0)
 
     def __repr__(self) -> str:

@@ -72,7 +72,7 @@ def read_data(
         packed = " If these are packed bits, give num_visible." if num_visible is None else ""
         raise FileError(
             f"{label} must be 0/1, got grey values up to {rows.max()}. "
-            f'Make them binary with binarize="threshold" or "random" (--binarize threshold|random).{packed}'
+            f'Make them binary with `binarize="threshold"` or `binarize="random"`.{packed}'
         )
     return _binarized(rows, white, binarize, seed)
 
@@ -130,7 +130,7 @@ def _data_name(archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], pa
 def _check_options(num_visible: int | None, binarize: str | None, seed: int) -> None:
     """Refuse options that no file could satisfy."""
     if binarize not in (None, "threshold", "random"):
-        raise FileError(f"--binarize must be threshold or random, got {binarize!r}. Use one of these.")
+        raise FileError(f"`binarize` must be threshold or random, got {binarize!r}. Use one of these.")
     if num_visible is not None and num_visible < 1:
         raise FileError(f"num_visible must be at least 1, got {num_visible}. Give the model's number.")
     if seed < 0:

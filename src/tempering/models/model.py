@@ -1,7 +1,7 @@
 """The contract of a model, which `estimate`, `compare` and the command line rely on."""
 
 import abc
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -15,12 +15,19 @@ from tempering.kernels import AbstractMove
 from tempering.ladder import AbstractPath
 from tempering.verdicts import Verdict
 
+_STUCK = (Verdict.STUCK, Verdict.KNOT, Verdict.UNREACHED)
+
 
 class AbstractModel(eqx.Module):
     """A target whose log Z is wanted, with a path of densities that leads to it and a move through its states.
 
     A subclass defines `path` and `move`. The other methods have defaults.
+
+    Attributes:
+        stuck_advice: what to do where chains do not travel along the ladder, see `advice`.
     """
+
+    stuck_advice: ClassVar[str | None] = None
 
     @abc.abstractmethod
     def path(self, base: Any, betas: HostPerRung) -> AbstractPath:
@@ -29,9 +36,6 @@ class AbstractModel(eqx.Module):
         Args:
             base: where the path starts, in one of the forms that the model's docstring lists; None for its default.
             betas: inverse temperatures that rise from 0 to 1.
-
-        Returns:
-            The path.
         """
 
     @abc.abstractmethod
@@ -115,7 +119,7 @@ class AbstractModel(eqx.Module):
             One or two short sentences, in lower case and without a final full stop; arguments of `tp.estimate` are in
             backticks. None where the general advice is enough.
         """
-        return None
+        return self.stuck_advice if verdict in _STUCK else None
 
 
 def named_leaves(x: State) -> dict[str, Array]:

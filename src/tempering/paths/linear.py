@@ -41,14 +41,7 @@ class AbstractLinearPath(AbstractPath):
 
     @abc.abstractmethod
     def slope(self, x: State) -> Scalar:
-        """Δ_x = d log f / dβ, the same at every rung.
-
-        Args:
-            x: one state.
-
-        Returns:
-            log f(x) − log p_1(x), or the log likelihood on a path from prior to posterior.
-        """
+        """Δ_x = d log f / dβ, the same at every rung: log f(x) − log p_1(x), or the log likelihood."""
 
     def slopes(self, x: State) -> PerRung:
         return jnp.broadcast_to(self.slope(x), self.betas.shape)
@@ -91,9 +84,6 @@ class GeometricPath(AbstractLinearPath, AbstractBasedPath):
             log_f: the log density of the target as a function of one state, unnormalised.
             base: the distribution at rung 0.
             betas: inverse temperatures that rise from 0 to 1.
-
-        Returns:
-            The path.
         """
         return cls(log_f=log_f, base=checked_base(base), betas=float32_betas(betas))
 
@@ -132,9 +122,6 @@ class LikelihoodPath(AbstractLinearPath, AbstractBasedPath):
             log_likelihood: the log likelihood as a function of one state.
             prior: the distribution at rung 0.
             betas: powers of the likelihood that rise from 0 to 1.
-
-        Returns:
-            The path.
         """
         return cls(log_likelihood=log_likelihood, base=checked_base(prior), betas=float32_betas(betas))
 

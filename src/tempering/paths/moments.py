@@ -57,9 +57,6 @@ class GaussianMomentPath(AbstractPath):
             base_mean: the base's mean (dim,).
             base_covariance: the base's covariance (dim, dim).
             betas: inverse temperatures that rise from 0 to 1.
-
-        Returns:
-            The path.
         """
         _check_moments(mean, covariance, base_mean, base_covariance)
         lower = cholesky("GaussianMomentPath", "base_covariance", base_covariance)
@@ -77,11 +74,7 @@ class GaussianMomentPath(AbstractPath):
         return float(self.exact_log_z()[0])
 
     def exact_log_z(self) -> HostPerRung:
-        """The exact log Z_k = ½ log det 2πΣ_k at every rung.
-
-        Returns:
-            One number per rung.
-        """
+        """The exact log Z_k = ½ log det 2πΣ_k at every rung."""
         root, ratios, shift, betas = (
             np.asarray(a, np.float64) for a in (self.root, self.ratios, self.shift, self.betas)
         )

@@ -83,9 +83,6 @@ class SequencePath(AbstractPiecewisePath):
             base: the distribution at rung 0.
             betas: numbers that rise from 0 to 1. By default a rung at the base and one at every density.
             num_densities: M, for a function of (x, m).
-
-        Returns:
-            The path.
         """
         functions, number = checked_sequence(log_fs, num_densities)
         betas = np.linspace(0.0, 1.0, number + 1) if betas is None else betas
@@ -105,14 +102,7 @@ class SequencePath(AbstractPiecewisePath):
         return mix(share, known[left], known[left + 1])
 
     def log_densities_at_knots(self, x: State) -> Float[Array, " knot"]:
-        """log f_0 … log f_M.
-
-        Args:
-            x: one state.
-
-        Returns:
-            One number per knot, the base first.
-        """
+        """log f_0(x) … log f_M(x), the base first."""
         return jnp.concatenate([self.base.log_density(x)[None], all_log_fs(self.log_fs, self.num_densities, x)])
 
     def features(self, x: State) -> Float[Array, " feature"]:
@@ -160,9 +150,6 @@ class SubsampledPath(AbstractPiecewisePath):
             prior: the distribution at rung 0.
             order: a permutation of 0 … N − 1.
             betas: shares of the data that rise from 0 to 1.
-
-        Returns:
-            The path.
         """
         order = np.asarray(order)
         if order.size == 0 or not np.array_equal(np.sort(order), np.arange(len(order))):

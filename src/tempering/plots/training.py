@@ -27,7 +27,7 @@ def plot_training(rows: Rows, best_update: int, path: str | Path) -> None:
     Args:
         rows: `Outcome.rows`.
         best_update: `Outcome.best_update`.
-        path: a file whose name ends in .svg, .png or another format of matplotlib's.
+        path: A file whose name ends in .svg, .png or another format of matplotlib's.
     """
     _check_can_plot()
     import matplotlib as mpl

@@ -33,11 +33,6 @@ class HMC(AbstractSizedMove):
 
     Momenta are standard normal where x is measured in the scales of the rung. Step sizes are jittered. The number of
     leaps is uniform from half of `num_leaps` to all of it. A step costs `num_leaps` + 1 gradients.
-
-    Attributes:
-        schedule: step sizes and scales at every β.
-        is_tuned: whether the step size was given, so that no warm-up changes it.
-        num_leaps: the largest number of leapfrog steps in a trajectory.
     """
 
     schedule: Schedule

@@ -29,11 +29,6 @@ class RandomWalk(AbstractSizedMove):
     RandomWalk()                          # the warm-up chooses a step size per rung
     RandomWalk(0.5, num_steps=20)
     ```
-
-    Attributes:
-        schedule: step sizes and scales at every β.
-        is_tuned: whether the step size was given, so that no warm-up changes it.
-        num_steps: proposals per move.
     """
 
     schedule: Schedule
@@ -45,8 +40,7 @@ class RandomWalk(AbstractSizedMove):
         """Check the arguments.
 
         Args:
-            step_size: standard deviation of a proposal, the same at every rung. By default the warm-up finds one per
-                rung.
+            step_size: standard deviation of a proposal at every rung. By default the warm-up finds one per rung.
             num_steps: proposals per move.
         """
         self.schedule, self.is_tuned = schedule_from(step_size, "RandomWalk", "step_size")
@@ -72,11 +66,6 @@ class BitFlips(AbstractSizedMove):
     BitFlips()                            # the warm-up chooses the number of flips per rung
     BitFlips(1, num_steps=50)
     ```
-
-    Attributes:
-        schedule: numbers of flips at every β.
-        is_tuned: whether the number of flips was given, so that no warm-up changes it.
-        num_steps: proposals per move.
     """
 
     schedule: Schedule
@@ -89,8 +78,7 @@ class BitFlips(AbstractSizedMove):
         """Check the arguments.
 
         Args:
-            num_flips: bits per proposal, also a fraction, the same at every rung. By default the warm-up finds one
-                number per rung.
+            num_flips: bits per proposal at every rung, or a fraction. By default the warm-up finds one per rung.
             num_steps: proposals per move.
         """
         self.schedule, self.is_tuned = schedule_from(num_flips, "BitFlips", "num_flips")

@@ -43,13 +43,6 @@ class Gaussian(AbstractDensity):
     Gaussian([8.0, 0.0], covariance=[[1.0, 0.3], [0.3, 0.5]])       # along averaged moments, from N(0, 1)
     Gaussian([8.0, 0.0], path="geometric", base=Normal(np.zeros(2), 3.0))
     ```
-
-    Attributes:
-        mean: μ, in float64.
-        covariance: Σ, in float64.
-        log_f: log f as a function of x.
-        base: the default base.
-        path_kind: "moments" or "geometric".
     """
 
     mean: Float[np.ndarray, " dim"]

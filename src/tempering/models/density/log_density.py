@@ -1,7 +1,7 @@
 """Targets that users write down themselves: any log f with a base, or a likelihood with a prior."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import numpy as np
@@ -22,6 +22,11 @@ _TWO_ENDS = np.array([0.0, 1.0])
 class AbstractDensity(AbstractModel):
     """A density of a state that is moved by HMC, with rungs that are spaced adaptively and draws that are kept."""
 
+    stuck_advice: ClassVar[str | None] = (
+        "choose a base that is wider than the target or closer to it, such as `base=tp.Normal(mean, std)`, or "
+        "rescale coordinates of very different sizes"
+    )
+
     def move(self) -> AbstractMove:
         return HMC()
 
@@ -32,21 +37,8 @@ class AbstractDensity(AbstractModel):
         return True
 
     def advice(self, verdict: Verdict) -> str | None:
-        match verdict:
-            case Verdict.STUCK | Verdict.KNOT | Verdict.UNREACHED:
-                return (
-                    "choose a base that is wider than the target or closer to it, such as `base=tp.Normal(mean, std)`, "
-                    "rescale coordinates of very different sizes, or raise `num_sweeps`"
-                )
-            case Verdict.FROZEN:
-                return self.frozen_advice()
-            case _:
-                return None
-
-    def frozen_advice(self) -> str | None:
-        """What to do where hardly any move is accepted."""
-        if not self.move().needs_gradient:
-            return None
+        if verdict is not Verdict.FROZEN or not self.move().needs_gradient:
+            return super().advice(verdict)
         return (
             "check the gradient of the log density for NaN, and rescale coordinates of very different sizes. If that "
             "is not enough, take a smaller step, `move=tp.HMC(0.01)`"
@@ -74,16 +66,10 @@ class AbstractPosterior(AbstractUserDensity):
     """
 
     prior: eqx.AbstractVar[AbstractBase]
-
-    def advice(self, verdict: Verdict) -> str | None:
-        match verdict:
-            case Verdict.STUCK | Verdict.KNOT | Verdict.UNREACHED:
-                return (
-                    "standardise the data, non-centre hierarchical parameters, and reparametrise strongly correlated "
-                    "ones. Tighter priors or a larger `num_sweeps` help too"
-                )
-            case _:
-                return super().advice(verdict)
+    stuck_advice: ClassVar[str | None] = (
+        "standardise the data, non-centre hierarchical parameters, reparametrise strongly correlated ones, "
+        "or tighten the priors"
+    )
 
     def refuse_base(self, base: Any) -> None:
         """Refuse any base: from another one than the prior, log Z would not be the evidence."""
@@ -101,11 +87,6 @@ class LogDensity(AbstractUserDensity):
     ```
 
     `base` of `tp.estimate` may be another base, or a distribution with `log_prob` and `sample`.
-
-    Attributes:
-        log_f: the log density, unnormalised.
-        base: the default base.
-        own_move: the move.
     """
 
     log_f: LogF
@@ -140,13 +121,6 @@ class Posterior(AbstractPosterior):
     ```
 
     Tempering raises the likelihood to the power β, from the prior at β = 0 to the posterior at β = 1.
-
-    Attributes:
-        log_likelihood: the log likelihood.
-        prior: the prior.
-        own_move: the move.
-        constrain: from a state to named parameters, or None.
-        measure: what log Z is an integral over, in words.
     """
 
     log_likelihood: LogF

@@ -48,13 +48,6 @@ class GaussianMixture(AbstractDensity):
     light component far away is covered too. Its covariance is multiplied by the smallest factor, 1 or more, with which
     every μ_c is within two standard deviations and no component is wider than the base in any direction. A wider base
     would cover no more and make the ladder longer, by √(dim/2) log(factor) for normal densities.
-
-    Attributes:
-        weights: w_c, in float64.
-        means: μ_c, in float64.
-        covariances: Σ_c, in float64.
-        log_f: log f as a function of x.
-        base: the default base.
     """
 
     weights: Float[np.ndarray, " component"]

@@ -34,12 +34,6 @@ class Sequence(AbstractUserDensity):
 
     Rungs are spaced along the whole path, with geometric mixtures of neighbours between the densities. With
     `betas=model.knots` the rungs are the densities themselves.
-
-    Attributes:
-        log_fs: functions of x, or one function of (x, m).
-        base: the default base.
-        own_move: the move.
-        num_densities: M.
     """
 
     log_fs: LogFs

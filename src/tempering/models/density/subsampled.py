@@ -25,17 +25,11 @@ class SubsampledPosterior(AbstractPosterior):
 
     The order of the data is random, but fixed by `seed`. Another order is another path to the same evidence (van de
     Meent, Paige and Wood 2014).
-
-    Attributes:
-        log_likelihoods: the log likelihood of each datum.
-        prior: the prior.
-        order: the number of the datum that is added first, second, ….
-        own_move: the move.
     """
 
     log_likelihoods: Callable[[Any], Float[Array, " datum"]]
     prior: AbstractBase
-    order: Int[np.ndarray, " datum"]
+    order: Int[np.ndarray, " datum"]  # the number of the datum that is added first, second, …
     own_move: AbstractMove
 
     def __init__(

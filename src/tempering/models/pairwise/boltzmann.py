@@ -20,18 +20,13 @@ class BoltzmannMachine(AbstractSpinModel):
 
     `base` of `tp.estimate` may be "uniform" (the default), "bias" for the model's own b, frequencies of ones (bit,), or
     rows of bits.
-
-    Attributes:
-        edges: pairs of bits (edge, 2).
-        couplings: W_ij (edge,).
-        fields: b (bit,).
     """
 
     edges: Int[np.ndarray, "edge 2"]
     couplings: Float[np.ndarray, " edge"]
     fields: Float[np.ndarray, " site"]
     low: ClassVar[int] = 0
-    base_advice: ClassVar[str] = "If you have data, start from them, `base=data`"
+    stuck_advice: ClassVar[str | None] = "start from data, `base=data`; near a critical coupling chains slow down"
 
     def __init__(self, weights: Numbers, biases: Numbers = 0.0, *, edges: Numbers | None = None):
         """Check the parameters.

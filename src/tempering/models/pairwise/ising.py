@@ -23,11 +23,6 @@ class Ising(AbstractSpinModel):
 
     `base` of `tp.estimate` may be "uniform" (the default), "field" for the model's own h, other fields (site,), or rows
     of ±1.
-
-    Attributes:
-        edges: pairs of sites (edge, 2).
-        couplings: K (edge,).
-        fields: h (site,).
     """
 
     edges: Int[np.ndarray, "edge 2"]
@@ -64,9 +59,6 @@ class Ising(AbstractSpinModel):
             field: h, one number or one per site.
             periodic: whether opposite sides are joined, for both directions or as (down, across). A periodic side of 2
                 has two bonds between the same sites.
-
-        Returns:
-            The model.
         """
         edges = square_edges(rows, columns, periodic)
         return cls(coupling, checked_fields("field", field, (rows * columns,)), edges=edges)
@@ -82,11 +74,7 @@ class Ising(AbstractSpinModel):
         return 0.5 * np.log(up / down)[:, None]
 
     def quick_log_z(self) -> float | None:
-        """Kaufman's formula on a torus without a field, otherwise by elimination where that is quick.
-
-        Returns:
-            The number, or None.
-        """
+        """Kaufman's formula on a torus without a field, otherwise elimination where that is quick."""
         torus = None if np.any(self.fields) else find_torus(self.graph)
         answer = None if torus is None else kaufman_log_z(*torus)
         return super().quick_log_z() if answer is None else answer

@@ -18,7 +18,6 @@ from tempering.models.pairwise.graph import Graph, checked_graph
 from tempering.models.pairwise.pair_path import PairPath
 from tempering.models.pairwise.sites import AbstractSites, Spins
 from tempering.models.rows import checked_rows, smoothed_frequencies
-from tempering.verdicts import Verdict
 
 
 class AbstractPairModel(AbstractModel):
@@ -28,13 +27,14 @@ class AbstractPairModel(AbstractModel):
         edges: pairs of sites.
         couplings: K, one per edge, in float64.
         fields: h, in float64.
-        base_advice: what is said of the base where chains get stuck.
     """
 
     edges: eqx.AbstractVar[Int[np.ndarray, "edge 2"]]
     couplings: eqx.AbstractVar[Float[np.ndarray, " edge"]]
     fields: eqx.AbstractVar[Float[np.ndarray, "site *unit"]]
-    base_advice: ClassVar[str] = 'With fields that differ between sites, try `base="field"`'
+    stuck_advice: ClassVar[str | None] = (
+        'where fields differ between sites, start from them, `base="field"`; near a critical coupling chains slow down'
+    )
 
     @property
     def num_sites(self) -> int:
@@ -81,19 +81,10 @@ class AbstractPairModel(AbstractModel):
         return PairPath.create(self.graph, self.fields.reshape(self.num_sites, -1), chosen, betas)
 
     def move(self) -> AbstractMove:
-        """Ten Gibbs sweeps: one alone costs less than what is computed from the state that it leads to.
-
-        Returns:
-            The move.
-        """
-        return BlockGibbs(num_sweeps=10)
+        return BlockGibbs(num_sweeps=10)  # one sweep costs less than what is computed from the state it leads to
 
     def exact_log_z(self) -> float:
-        """The exact log Z, by summing out one site after the other; refused where the graph is too wide.
-
-        Returns:
-            log Z.
-        """
+        """The exact log Z, by summing out one site after the other; refused where the graph is too wide."""
         return log_z_by_elimination(self.graph, *self._tables())
 
     def quick_log_z(self) -> float | None:
@@ -110,22 +101,8 @@ class AbstractPairModel(AbstractModel):
         return jnp.asarray(self.values[self._value_indices(rows)], kind)
 
     def frequencies(self, data: Any) -> Float[np.ndarray, "site value"]:
-        """How often each value occurs at each site, mixed with 2 % of equal odds.
-
-        Args:
-            data: rows of values.
-
-        Returns:
-            One frequency per site and value.
-        """
+        """How often each value occurs at each site of rows of data, mixed with 2 % of equal odds."""
         return smoothed_frequencies(self._value_indices(data), np.arange(len(self.values)))
-
-    def advice(self, verdict: Verdict) -> str | None:
-        match verdict:
-            case Verdict.STUCK | Verdict.KNOT | Verdict.UNREACHED | Verdict.RELAXING:
-                return f"raise `num_sweeps`, since chains slow down near a critical coupling. {self.base_advice}"
-            case _:
-                return None
 
     def _tables(self) -> tuple[np.ndarray, np.ndarray]:
         """The log weight of each value of a site, and φ(a)·φ(b) of each pair of values."""

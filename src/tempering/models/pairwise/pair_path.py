@@ -103,9 +103,6 @@ class PairPath(AbstractLinearPath, AbstractBasedPath, AbstractGibbsPath):
             fields: h (site, unit).
             base: p_1.
             betas: inverse temperatures that rise from 0 to 1.
-
-        Returns:
-            The path.
         """
         classes = colour_classes(graph)
         width = max(len(sites) for sites in classes)

@@ -24,11 +24,6 @@ class Potts(AbstractPairModel):
 
     A positive K aligns neighbours. `base` of `tp.estimate` may be "uniform" (the default), "field" for the model's own
     h, other fields (site, colour) as floats, or rows of colours as integers.
-
-    Attributes:
-        edges: pairs of sites (edge, 2).
-        couplings: K (edge,).
-        fields: h (site, colour).
     """
 
     edges: Int[np.ndarray, "edge 2"]
@@ -68,9 +63,6 @@ class Potts(AbstractPairModel):
             coupling: K.
             field: h (site, colour), (colour,) or one number.
             periodic: see `Ising.square`.
-
-        Returns:
-            The model.
         """
         edges = square_edges(rows, columns, periodic)
         return cls(num_colours, coupling, checked_fields("field", field, (rows * columns, num_colours)), edges=edges)

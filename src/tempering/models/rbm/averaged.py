@@ -1,7 +1,7 @@
 """A path of RBMs whose moments, in place of log densities, are averages of the two ends' (Grosse et al. 2013)."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -15,13 +15,11 @@ from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar
 from tempering.bases import log_z_of_bits
 from tempering.kernels import AbstractGibbsPath
 from tempering.ladder import AbstractPath, checked_betas
-from tempering.models.rbm.advice import averaged_rbm_advice
 from tempering.models.rbm.batch import Parameters
 from tempering.models.rbm.binary import RBM, AbstractRBMVariant, Base
 from tempering.models.rbm.hidden_bits import float32_arrays, random_bits
 from tempering.models.rbm.moment_matching import fit_knots, target_moments
 from tempering.paths.linear import replace_betas
-from tempering.verdicts import Verdict
 
 _FACTORS_AT_ONCE = 100  # of at most 2 each: their product, 2¹⁰⁰ at most, is far below float32's largest number, 2¹²⁸
 
@@ -51,9 +49,7 @@ class MomentAveragedPath(AbstractGibbsPath):
 
     Attributes:
         base_logits: c of the base.
-        weights: W of every knot, side by side as one matrix.
-        vbias: c of every knot.
-        hbias: b of every knot.
+        weights, vbias, hbias: W, c and b of every knot; the W are side by side, as one matrix.
         knot_betas: the β of every knot, rising from above 0 to 1.
         betas: inverse temperatures, from 0 to 1.
     """
@@ -163,10 +159,8 @@ class MomentAveragedRBM(AbstractRBMVariant):
     matched knots only make chains slower.
 
     Attributes:
-        rbm: the RBM.
+        rbm, knots, knot_betas: the RBM, and the inner knots with the β of each.
         base_logits: c_A, the log-odds of the base.
-        knots: RBMs between the base and the target.
-        knot_betas: the β of each knot.
         mismatches: the relative error of the moments of each knot, the largest of the three kinds; NaN where unknown.
     """
 
@@ -175,6 +169,9 @@ class MomentAveragedRBM(AbstractRBMVariant):
     knots: tuple[RBM, ...]
     knot_betas: Float[np.ndarray, " knot"]
     mismatches: Float[np.ndarray, " knot"]
+    stuck_advice: ClassVar[str | None] = (
+        "fit again with more knots or from data, `tp.MomentAveragedRBM.fitted(rbm, data=data)`"
+    )
 
     def __init__(
         self,
@@ -223,9 +220,6 @@ class MomentAveragedRBM(AbstractRBMVariant):
             num_chains: chains for the moments.
             num_steps: training updates per knot.
             seed: the random seed.
-
-        Returns:
-            The model.
         """
         base = data if base is None else base
         _check_counts(num_knots=(num_knots, 2), num_chains=(num_chains, 2), num_steps=(num_steps, 4))
@@ -258,17 +252,7 @@ class MomentAveragedRBM(AbstractRBMVariant):
         return MomentAveragedPath(**float32_arrays(**arrays))
 
     def spacing(self) -> str:
-        """Equal steps, since knots at equal distances make every β about equally difficult.
-
-        Rungs that were respaced after a short annealing pass did worse on an RBM of 784 × 500 units.
-
-        Returns:
-            "uniform".
-        """
-        return "uniform"
-
-    def advice(self, verdict: Verdict) -> str | None:
-        return averaged_rbm_advice(verdict)
+        return "uniform"  # respacing after a short annealing pass did worse on an RBM of 784 × 500 units
 
     def states_of(self, path: AbstractPath, rows: np.ndarray) -> MomentState:
         assert isinstance(path, MomentAveragedPath)
@@ -294,12 +278,8 @@ def _sum_softplus(t: Float[Array, "row unit"]) -> Float[Array, " row"]:
 
 def _picked_rows(rbm: RBM, data: Any, num_rows: int, seed: int) -> np.ndarray:
     """Random rows of data, each equally often up to one."""
-    data = np.asarray(data)
-    rbm.log_density(data[:1] if data.ndim else data)  # refuses rows of another shape
-    order = np.random.default_rng(seed).permutation(len(data))
-    rows = data[np.resize(order, num_rows)]
-    rbm.log_density(rows)
-    return rows
+    rows = rbm.checked_data(data)
+    return rows[np.resize(np.random.default_rng(seed).permutation(len(rows)), num_rows)]
 
 
 def _check_knots(rbm: RBM, knots: tuple[RBM, ...], knot_betas: np.ndarray) -> None:

@@ -1,7 +1,7 @@
 """The binary–binary restricted Boltzmann machine."""
 
 import dataclasses
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -16,7 +16,6 @@ from tempering.bases import log_z_of_bits
 from tempering.kernels import AbstractMove, BlockGibbs
 from tempering.ladder import checked_betas
 from tempering.models.model import AbstractModel
-from tempering.models.rbm.advice import binary_rbm_advice
 from tempering.models.rbm.enumeration import enumeration_cost, log_z_by_enumeration
 from tempering.models.rbm.hidden_bits import (
     AbstractHiddenBitsModel,
@@ -30,7 +29,6 @@ from tempering.models.rbm.hidden_bits import (
     softplus,
 )
 from tempering.models.rows import checked_bits, log_odds_of_base
-from tempering.verdicts import Verdict
 
 Base = Literal["uniform", "bias"] | Any  # or an array: 0/1 data (row, visible), or frequencies (visible,)
 
@@ -48,16 +46,15 @@ class RBM(AbstractHiddenBitsModel):
     ```
 
     `base` of `tp.estimate` may be "uniform", "bias" (the default), rows of 0/1 data, or frequencies (visible,).
-
-    Attributes:
-        weights: W (visible, hidden).
-        vbias: c (visible,).
-        hbias: b (hidden,).
     """
 
     weights: Any
     vbias: Any
     hbias: Any
+    stuck_advice: ClassVar[str | None] = (
+        "start from the training data, `base=data`, or take a path of averaged moments, "
+        "`tp.MomentAveragedRBM.fitted(rbm, base)`"
+    )
 
     def __init__(self, weights, vbias, hbias):
         """Check the parameters. JAX arrays stay as they are; others are kept in float64, for exact answers.
@@ -99,11 +96,7 @@ class RBM(AbstractHiddenBitsModel):
         return log_z_by_enumeration(*self.on_host(), max_units=max_units)
 
     def enumeration_cost(self) -> int:
-        """The number of terms that `exact_log_z` visits.
-
-        Returns:
-            (pattern, unit) pairs; 10⁹ of them take about a second.
-        """
+        """The number of (pattern, unit) pairs that `exact_log_z` visits; 10⁹ of them take about a second."""
         return enumeration_cost(np.asarray(self.weights))
 
     def quick_log_z(self) -> float | None:
@@ -125,19 +118,12 @@ class RBM(AbstractHiddenBitsModel):
         return log_odds_of_base(base, np.asarray(self.vbias, np.float64), "RBM")
 
     def on_host(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The parameters as NumPy float64 arrays.
-
-        Returns:
-            W, c and b.
-        """
+        """W, c and b as NumPy float64 arrays."""
         weights, vbias, hbias = (np.asarray(a, np.float64) for a in (self.weights, self.vbias, self.hbias))
         return weights, vbias, hbias
 
     def checked_data(self, data) -> np.ndarray:
         return checked_bits(data, self.num_visible, "RBM")
-
-    def advice(self, verdict: Verdict) -> str | None:
-        return binary_rbm_advice(verdict)
 
 
 class RBMPath(AbstractHiddenBitsPath):
@@ -150,13 +136,9 @@ class RBMPath(AbstractHiddenBitsPath):
     Chains that also carry h, and draw rungs from q(k | v, h), mix far more slowly over the rungs.
 
     Attributes:
-        weights: W.
-        vbias: c.
-        hbias: b.
+        weights, vbias, hbias: W, c and b.
         base_logits: c_A, the log-odds of the base.
-        betas: inverse temperatures, from 0 to 1.
-        sums: what gives all rungs at once, see `AbstractHiddenBitsPath`.
-        matrices: likewise.
+        betas, sums, matrices: see `AbstractHiddenBitsPath`.
     """
 
     weights: Float[Array, "visible hidden"]
@@ -177,9 +159,6 @@ class RBMPath(AbstractHiddenBitsPath):
             betas: inverse temperatures that rise from 0 to 1.
             largest_field: a hidden field |b_j + (vW)_j| for which all rungs at once must hold, if it is larger than
                 those of `rbm`. Training leaves room for weights that grow.
-
-        Returns:
-            The path.
         """
         betas = checked_betas(betas)
         weights, _, hbias = rbm.on_host()
@@ -193,9 +172,7 @@ class RBMPath(AbstractHiddenBitsPath):
         """The same base and rungs for other parameters, also inside jit: nothing is fitted or compiled again.
 
         Args:
-            weights: W.
-            vbias: c.
-            hbias: b.
+            weights, vbias, hbias: W, c and b.
 
         Returns:
             The path. All rungs at once hold for fields up to the largest that the path was made for.

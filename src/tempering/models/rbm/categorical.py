@@ -40,11 +40,6 @@ class CategoricalRBM(AbstractListedBitsModel):
 
     `base` of `tp.estimate` may be rows of categories, for their frequencies; "uniform"; or "bias" (the default), for c
     itself.
-
-    Attributes:
-        weights: W (visible, category, hidden).
-        vbias: c (visible, category).
-        hbias: b (hidden,).
     """
 
     weights: Float[np.ndarray, "visible category hidden"]
@@ -107,11 +102,7 @@ class CategoricalRBM(AbstractListedBitsModel):
         return np.zeros_like(self.vbias) if base == "uniform" else self.vbias
 
     def largest_field(self) -> float:
-        """The largest hidden field |a_j| of any row.
-
-        Returns:
-            The bound up to which all rungs at once must hold.
-        """
+        """The largest hidden field |a_j| of any row, up to which all rungs at once must hold."""
         return _largest_field(self.weights, self.hbias)
 
     def checked_data(self, data: Any) -> Int[np.ndarray, "row visible"]:
@@ -125,13 +116,9 @@ class CategoricalRBMPath(AbstractHiddenBitsPath):
     """A path from independent categories with log weights c_A to a categorical RBM.
 
     Attributes:
-        weights: W.
-        vbias: c.
-        hbias: b.
+        weights, vbias, hbias: W, c and b.
         base_logits: c_A.
-        betas: inverse temperatures, from 0 to 1.
-        sums: what gives all rungs at once, see `AbstractHiddenBitsPath`.
-        matrices: likewise.
+        betas, sums, matrices: see `AbstractHiddenBitsPath`.
     """
 
     weights: Float[Array, "visible category hidden"]
@@ -150,9 +137,6 @@ class CategoricalRBMPath(AbstractHiddenBitsPath):
             rbm: the target.
             base_logits: c_A, see `CategoricalRBM.base_logits`.
             betas: inverse temperatures that rise from 0 to 1.
-
-        Returns:
-            The path.
         """
         betas = checked_betas(betas)
         arrays = {"weights": rbm.weights, "vbias": rbm.vbias, "hbias": rbm.hbias, "base_logits": base_logits}

@@ -41,12 +41,6 @@ class GaussianRBM(AbstractListedBitsModel):
 
     `base` of `tp.estimate` may be rows of data, for normals with their mean and variance; `tp.Normal(mean, std)`; or
     None, for normals around c with variance σ².
-
-    Attributes:
-        weights: W (visible, hidden).
-        vbias: c (visible,).
-        hbias: b (hidden,).
-        sigmas: σ (visible,).
     """
 
     weights: Float[np.ndarray, "visible hidden"]
@@ -120,15 +114,9 @@ class GaussianRBMPath(AbstractHiddenBitsPath):
     """A path from normals N(m, s²) to a Gaussian RBM: v | h, β is normal with precision (1 − β)/s² + β/σ².
 
     Attributes:
-        weights: W.
-        vbias: c.
-        hbias: b.
-        precisions: 1/σ².
-        base_mean: m.
-        base_precisions: 1/s².
-        betas: inverse temperatures, from 0 to 1.
-        sums: what gives all rungs at once, see `AbstractHiddenBitsPath`.
-        matrices: likewise.
+        weights, vbias, hbias, precisions: W, c, b and 1/σ².
+        base_mean, base_precisions: m and 1/s².
+        betas, sums, matrices: see `AbstractHiddenBitsPath`.
     """
 
     weights: Float[Array, "visible hidden"]
@@ -150,9 +138,6 @@ class GaussianRBMPath(AbstractHiddenBitsPath):
             mean: m, the mean of the base (visible,).
             variance: s², the variance of the base (visible,).
             betas: inverse temperatures that rise from 0 to 1.
-
-        Returns:
-            The path.
         """
         betas = checked_betas(betas)
         arrays = {"weights": rbm.weights, "vbias": rbm.vbias, "hbias": rbm.hbias, "precisions": rbm.sigmas**-2}

@@ -18,9 +18,7 @@ from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar
 from tempering.kernels import AbstractGibbsPath, AbstractMove, BlockGibbs
 from tempering.ladder import AbstractPath, checked_betas
 from tempering.models.model import AbstractModel
-from tempering.models.rbm.advice import rbm_advice
 from tempering.models.rbm.enumeration import bit_patterns
-from tempering.verdicts import Verdict
 
 _PATTERNS_AT_ONCE = 1024
 _QUICK_TERMS = 10**8  # (pattern, visible number) pairs: about two seconds
@@ -149,6 +147,7 @@ class AbstractHiddenBitsModel(AbstractModel):
     weights: eqx.AbstractVar[Any]
     hbias: eqx.AbstractVar[Any]
     row_dtype: ClassVar[Any] = jnp.float32  # of visible units on the device
+    stuck_advice: ClassVar[str | None] = "start from the training data, `base=data`"
 
     @property
     def num_visible(self) -> int:
@@ -174,9 +173,6 @@ class AbstractHiddenBitsModel(AbstractModel):
     def states_of(self, path: AbstractPath, rows: np.ndarray) -> HiddenBitsState:
         assert isinstance(path, AbstractHiddenBitsPath)
         return jax.vmap(path.state_of)(jnp.asarray(self.checked_data(rows), self.row_dtype))
-
-    def advice(self, verdict: Verdict) -> str | None:
-        return rbm_advice(verdict)
 
 
 class AbstractListedBitsModel(AbstractHiddenBitsModel):

@@ -1,5 +1,7 @@
 """The RBM's path that keeps the hidden units in its state: for comparison, not for use."""
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -15,7 +17,6 @@ from tempering.ladder import AbstractPath, checked_betas
 from tempering.models.rbm.binary import RBM, AbstractRBMVariant, Base
 from tempering.models.rbm.hidden_bits import float32_arrays, random_bits
 from tempering.paths import AbstractLinearPath
-from tempering.verdicts import Verdict
 
 
 class JointRBM(AbstractRBMVariant):
@@ -24,12 +25,10 @@ class JointRBM(AbstractRBMVariant):
     Rungs are drawn from q(k | v, h), which is far narrower than q(k | v), so that chains hardly move over the ladder.
     On an RBM of 784 × 500 units, warmed up as in the paper, it was 41 nats off with a claimed error of 0.3. This class
     exists to show that. Rows of data have no h, so no chain can start from them.
-
-    Attributes:
-        rbm: the RBM.
     """
 
     rbm: RBM
+    stuck_advice: ClassVar[str | None] = "use the RBM itself, whose path sums the hidden units out"
 
     def path(self, base: Base, betas: HostPerRung) -> "JointRBMPath":
         logits = self.rbm.base_logits("bias" if base is None else base)
@@ -39,16 +38,12 @@ class JointRBM(AbstractRBMVariant):
     def states_of(self, path: AbstractPath, rows: np.ndarray) -> State:
         raise InputError("A JointRBM's states hold h, which rows of data have not. Use the RBM itself.")
 
-    def advice(self, verdict: Verdict) -> str | None:
-        return None if verdict.is_good else "use the RBM itself, whose path sums the hidden units out"
-
 
 class JointState(eqx.Module):
     """Both layers, and log f(v, h) of the target, which a sweep computes anyway.
 
     Attributes:
-        v: the visible units.
-        h: the hidden units.
+        v, h: the visible and the hidden units.
         log_target: v·c + vᵀWh + h·b.
     """
 
@@ -61,9 +56,7 @@ class JointRBMPath(AbstractLinearPath, AbstractGibbsPath):
     """The path f_β(v, h) = exp((1 − β) v·c_A + β (v·c + vᵀWh + h·b)): log f is linear in β.
 
     Attributes:
-        weights: W.
-        vbias: c.
-        hbias: b.
+        weights, vbias, hbias: W, c and b.
         base_logits: c_A, the log-odds of the base.
         betas: inverse temperatures, from 0 to 1.
     """
