@@ -49,7 +49,7 @@ study: .venv/dev study-coverage
 	$(BIN)/python benchmarks/report.py
 
 docs: .venv/docs
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 .venv/demo: pyproject.toml
 	$(PYTHON) -m venv .venv

@@ -1,4 +1,4 @@
-"""Write docs/results.md from the JSON files in benchmarks/results.
+"""Write docs/measured/results.md from the JSON files in benchmarks/results.
 
     python benchmarks/report.py
 
@@ -12,12 +12,17 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
-PAGE = ROOT / "docs" / "results.md"
+PAGE = ROOT / "docs" / "measured" / "results.md"
 
 INTRODUCTION = """# Measured
 
-Every number on this page was written by a script in the repository, named above its table with the commit and the kind
-of machine; `make study` runs them all again, and `python benchmarks/report.py` makes the page.
+This page shows how accurate the estimates are, how often the intervals hold, and what everything costs. It is for
+readers who want evidence. Every number was written by a script in the repository, which is named above its table
+together with the commit and the kind of machine. `make study` runs all scripts again, and `python benchmarks/report.py`
+makes the page.
+
+*Claimed error* is the standard error that a run reports. *Coverage* is how often the interval contains the truth.
+*Good* counts the runs whose [verdict](../guides/verdicts.md) is good.
 """
 
 
@@ -124,7 +129,7 @@ def compared(title: str, name: str, text: str) -> str:
         for method, row in content["summaries"].items()
     ]  # fmt: skip
     header = ["", "RMSE", "× RTS", "bias", "mean claimed error", "coverage", "good", "sweeps", "seconds"]
-    note = f"{text} Coverage is that of the 95 % interval; seconds are those of the method's run and its own."
+    note = f"{text} Coverage is that of the 95 % interval; seconds are those of the method's run and of the estimate."
     return section(title, note, content["about"], table(header, rows))
 
 
@@ -145,7 +150,7 @@ def coverage() -> str:
     seeds = sorted({run["seed"] for runs in content["rows"].values() for run in runs})
     text = (
         "Models whose log Z is known exactly, each by `tp.estimate` with default settings but for the number of "
-        f"sweeps: 100 chains, 100 rungs, seeds {seeds[0]} to {seeds[-1]}. The columns of per cents say how often "
+        f"sweeps: 100 chains, 100 rungs, seeds {seeds[0]} to {seeds[-1]}. The columns of percentages show how often "
         "intervals of that level held the truth. `experiments/problems.py` has the models."
     )
     return section("Do the intervals hold?", text, content["about"], table(header, rows))
@@ -205,8 +210,8 @@ def figure7() -> str:
               "time of a run"]  # fmt: skip
     text = (
         "Figure 7 of the paper: the same RBM from a uniform base, 10,000 sweeps after an annealing pass of 1000 steps: "
-        "along the geometric path, whose Ẑ was then corrected in 30 settlings of 150 sweeps, and along [averaged "
-        "moments](paths_rbm.md) with nine knots. The paper's RMSE at 10,000 sweeps "
+        "along the geometric path, whose Ẑ was then corrected in 30 equilibration stages of 150 sweeps, and along "
+        "[averaged moments](../guides/paths_rbm.md) with nine knots. The paper's RMSE at 10,000 sweeps "
         "is 3.5 for RTS and 7 for AIS, read off its figure. Training the knots, once, is not in the time."
     )
     return section("A uniform base", text, content["about"], table(header, rows))
@@ -226,8 +231,8 @@ def tracking() -> str:
               "worst, in claimed errors", "log-likelihood at the end"]  # fmt: skip
     runs = len(next(iter(content["rows"].values())))
     text = (
-        f"RBMs of 180 × 12 units on the dna data, from scratch, {runs} runs each: log Z as followed against "
-        "enumeration after every update, at a sensible learning rate and at ten times that."
+        f"RBMs of 180 × 12 units on the dna data, from scratch, {runs} runs each. The tracked log Z is compared "
+        "with enumeration after every update, at a suitable learning rate and at ten times that."
     )
     return section("Is the tracked log Z right?", text, content["about"], table(header, rows))
 
@@ -239,12 +244,12 @@ def figure5() -> str:
         "Figure 5 of the paper: an RBM of 180 × 500 units on the dna data, CD-1 first, then tempered training with the "
         "paper's settings; AIS with 10,000 steps and 100 chains after every 500 updates. The paper's likelihoods are "
         "read off its figure.\n\n"
-        "From about 6000 updates on, where the model learns its training rows by heart, AIS is sometimes nats above "
-        "the tracked line, with an error as large, as where one of its chains finds what the others hardly ever do. "
+        "From about 6000 updates on the model memorises its training rows. AIS is then sometimes nats above the "
+        "tracked line, with an error as large: one of its chains finds a region that the others hardly ever find. "
         f"After the last update a tempered run of {long['sweeps']:,} sweeps gives log Z = {long['log_z']:.1f} ± "
         f"{long['std_error']:.1f}, with the verdict {long['verdict']}; the tracker had {last['log_z']:.1f} with a band "
-        f"of ± {last['band']:.1f}. What next to no chain ever visits is in nobody's error bar.\n\n"
-        "![Likelihoods against updates](figures/figure5.svg)"
+        f"of ± {last['band']:.1f}. A region that hardly any chain visits is in no error bar.\n\n"
+        "![Likelihoods against updates](../figures/figure5.svg)"
     )
     return trained("An RBM learns dna: figure 5", "figure5", text)
 
@@ -253,9 +258,9 @@ def mnist_training() -> str:
     seconds = next(iter(load("mnist_training")["summaries"].values()))["seconds_in_all"]
     text = (
         "An RBM of 784 × 500 units on binarized MNIST: CD-1 first, then PCD with Adam, 100 chains, 5 sweeps an update, "
-        "the likelihood of the test rows (here: validation rows) followed by 200 tempered chains on the way; in "
+        "while 200 tempered chains track the likelihood of the test rows (here: validation rows). It took "
         f"{seconds / 60:.0f} minutes, checks by AIS included.\n\n"
-        "![Likelihoods against updates](figures/mnist_training.svg)"
+        "![Likelihoods against updates](../figures/mnist_training.svg)"
     )
     return trained("An RBM learns MNIST on two cores", "mnist_training", text)
 
@@ -332,7 +337,7 @@ def figure2() -> str:
         "Figure 2 of the paper: log RMSE (natural) of one chain on the mixture of two 10-d normals; in brackets, as "
         f"read off the published figure; {runs} runs, each with a warm-up of its own; all methods read the same draws. "
         f"{runs} runs tell log RMSEs apart that differ by {1.4 / (2 * runs) ** 0.5:.2f} or more.\n\n"
-        "![log RMSE against the number of samples](figures/figure2.svg)"
+        "![log RMSE against the number of samples](../figures/figure2.svg)"
     )
     return section("Two 10-d normals: figure 2", text, content["about"], table(header, rows))
 
@@ -349,7 +354,7 @@ def figure6() -> str:
     header = ["steps", "RMSE", "error < 0.6", "worst", "round trips", "accepted at β = 0", "at β = 1"]
     text = (
         "Figure 6 of the paper: one chain of 10,000 samples with a step size per rung, and with their mean at every "
-        "rung; the warm-up is the same.\n\n![β of the first run, and log Z(β)](figures/figure6.svg)"
+        "rung; the warm-up is the same.\n\n![β of the first run, and log Z(β)](../figures/figure6.svg)"
     )
     return section("Adaptive steps: figure 6", text, content["about"], table(header, rows))
 

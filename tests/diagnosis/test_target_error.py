@@ -59,7 +59,7 @@ def test_every_verdict_has_its_hope():
     Kills: any entry of the table changed for another.
     """
     assert set(stopping.HOPES) == set(Verdict) - {Verdict.GOOD}
-    page = (Path(__file__).resolve().parents[2] / "docs" / "stopping.md").read_text()
+    page = (Path(__file__).resolve().parents[2] / "docs" / "guides" / "stopping.md").read_text()
     rows = re.findall(r"^\| (`[A-Z_`, ]+`) \| it ", page, re.M)
     order = (Hope.MORE, Hope.ANEW, Hope.MORE_IF_NOISY, Hope.NONE)
     said = {Verdict[n]: hope for row, hope in zip(rows, order, strict=True) for n in re.findall(r"\w+", row)}

@@ -17,7 +17,7 @@ from tempering.diagnosis import checks
 from tempering.estimators.methods import METHODS
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted((ROOT / "docs").glob("*.md"))
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
 MARKDOWN = [*sorted(ROOT.glob("*.md")), *PAGES]
 FENCE = re.compile(r"^(?:<!-- (?P<mark>[^\n]*) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
@@ -28,6 +28,10 @@ class Block(NamedTuple):
     language: str
     text: str
     line: int  # of the first line of text
+
+
+def page_id(file: Path) -> str:
+    return str(file.relative_to(ROOT))
 
 
 def blocks_of(file: Path) -> list[Block]:
@@ -80,7 +84,7 @@ ELSEWHERE = ("tracking_pytorch.md", "tracking_sklearn.md")  # run, and held to m
         for f in (ROOT / "README.md", *PAGES)
         if f.name not in ELSEWHERE
     ],
-    ids=lambda file: file.name,
+    ids=lambda file: page_id(file),
 )
 def test_examples_run(file, tmp_path, monkeypatch):
     """Every Python block, in one namespace per page, and every console line that is marked as runnable."""
@@ -151,14 +155,14 @@ def numbers_in(text: str) -> list[float]:
     return [float(number) for number in NUMBER.findall(text)]
 
 
-@pytest.mark.parametrize("file", MARKDOWN, ids=lambda file: file.name)
+@pytest.mark.parametrize("file", MARKDOWN, ids=lambda file: page_id(file))
 def test_links_lead_somewhere(file):
     for target in re.findall(r"\]\(([^)\s]+)\)", prose_of(file)):
         if target.startswith("https://"):
             continue
         name, _, anchor = target.partition("#")
-        page = file.parent / name if name else file
-        assert page.exists(), f"{file.name} links to {target}"
+        page = (file.parent / name).resolve() if name else file
+        assert page.exists(), f"{page_id(file)} links to {target}"
         assert page.is_relative_to(ROOT / "docs") or file.parent == ROOT, f"{target} is not on the site"
         if anchor:
             headings = re.findall(r"^#+ (.*)$", prose_of(page), re.M)
@@ -167,25 +171,47 @@ def test_links_lead_somewhere(file):
 
 
 def test_the_site_lists_every_page():
+    """In five sections, each page once."""
     nav = (ROOT / "mkdocs.yml").read_text().split("\nnav:\n", 1)[1].split("\n\n", 1)[0]
-    listed = re.findall(r"^  - .+: (\S+\.md)$", nav, re.M)
-    assert len(listed) == len(nav.splitlines())
-    assert sorted(listed) == [page.name for page in PAGES]
+    listed = re.findall(r"^ +- .+: (\S+\.md)$", nav, re.M)
+    assert sorted(listed) == sorted(str(page.relative_to(ROOT / "docs")) for page in PAGES)
+    assert re.findall(r"^  - (\w+):$", nav, re.M) == ["Start", "Guides", "Methods", "Reference", "Measured"]
 
 
-def test_the_guide_knows_every_verdict_threshold_and_option():
-    guide = (ROOT / "docs" / "index.md").read_text()
+def test_the_front_page_shows_the_demo_of_the_readme():
+    shown = [[b.text for b in blocks_of(ROOT / name) if b.mark == "demo"] for name in ("README.md", "docs/index.md")]
+    assert len(shown[0]) == 1
+    assert shown[0] == shown[1]
+
+
+def test_the_guides_know_every_verdict_threshold_method_and_option():
+    guides = {name: (ROOT / "docs" / "guides" / f"{name}.md").read_text() for name in GUIDES}
     for verdict in tempering.Verdict:
-        assert f"\n| `{verdict.name}` |" in guide
+        assert f"\n| `{verdict.name}` |" in guides["verdicts"]
     thresholds = {name for name in vars(checks) if name.startswith(("MIN_", "MAX_"))}
-    assert set(re.findall(r"`((?:MIN|MAX)_\w+)`", guide)) == thresholds
-    commands = typer.main.get_command(cli.app).commands.values()
-    options = {name for command in commands for parameter in command.params for name in parameter.opts if "--" in name}
-    guide += (ROOT / "docs" / "training.md").read_text()
-    for option in options - {"--help"}:
-        assert re.search(f"`{option}[` ]", guide), option
+    assert set(re.findall(r"`((?:MIN|MAX)_\w+)`", guides["verdicts"])) == thresholds
     for method in METHODS:
-        assert f"`{method}`" in guide
+        assert f"`{method}`" in guides["comparing"]
+    text = "".join(guides.values())
+    for option in options_of_the_command_line() - {"--help"}:
+        assert re.search(f"`{option}[` ]", text), option
+
+
+GUIDES = ("command_line", "verdicts", "comparing", "training")
+
+
+def options_of_the_command_line() -> set[str]:
+    commands = typer.main.get_command(cli.app).commands.values()
+    return {name for command in commands for parameter in command.params for name in parameter.opts if "--" in name}
+
+
+def test_the_reference_of_the_command_line_is_what_its_script_makes():
+    """Every option with its help and its default, as `tempering --help` says it."""
+    script = runpy.run_path(str(ROOT / "scripts" / "command_line_page.py"))
+    page = (ROOT / "docs" / "reference" / "command_line.md").read_text()
+    assert page == script["page"](), "run `python scripts/command_line_page.py`"
+    for option in options_of_the_command_line() - {"--help"}:
+        assert f"`{option}`" in page
 
 
 def test_names_in_the_map_of_the_paper_exist():
@@ -198,7 +224,20 @@ def test_names_in_the_map_of_the_paper_exist():
             thing = getattr(thing, part)
 
 
-def module_of(name: str) -> tuple[object, list[str]]:
+def test_names_in_the_text_of_the_pages_exist():
+    """Kills: a name that was changed in the code and not on a page. Names in examples are tested by running them."""
+    found = 0
+    for file in MARKDOWN:
+        for name in re.findall(r"`(?:tp|tempering)\.([\w.]+\w)", FENCE.sub("", file.read_text())):
+            thing, left = module_of(name, default=tempering)
+            for part in left:
+                assert hasattr(thing, part), f"{page_id(file)}: {name}"
+                thing = getattr(thing, part)
+            found += 1
+    assert found > 80
+
+
+def module_of(name: str, default: object = None) -> tuple[object, list[str]]:
     """The longest part of a dotted name that is a module, and what is left.
 
     Not by attributes: `tempering.estimators.rts` is a function, and a module of the same name is behind it.
@@ -209,10 +248,11 @@ def module_of(name: str) -> tuple[object, list[str]]:
             return importlib.import_module(".".join(["tempering", *parts[:length]])), parts[length:]
         except ModuleNotFoundError:
             continue
-    raise AssertionError(f"{name} is in no module of tempering")
+    assert default is not None, f"{name} is in no module of tempering"
+    return default, parts
 
 
 def test_the_page_of_results_is_what_its_script_makes():
     """No figure on it is typed in by hand."""
     script = runpy.run_path(str(ROOT / "benchmarks" / "report.py"))
-    assert (ROOT / "docs" / "results.md").read_text() == script["page"]()
+    assert (ROOT / "docs" / "measured" / "results.md").read_text() == script["page"]()

@@ -599,7 +599,7 @@ def _length(kind: str, apart: float, sigma: float, num_steps: int = 2000) -> flo
 
 
 def test_the_table_of_lengths_is_right():
-    page = (Path(__file__).parents[2] / "docs" / "paths.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "guides" / "paths.md").read_text()
     table = page.split("| apart | σ | geometric | moments |")[1].split("\n\n")[0]
     rows = [[float(cell) for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
     assert len(rows) == 7

@@ -10,7 +10,7 @@ from test_docs import ROOT, blocks_of, numbers_in
 import tempering as tp
 from tempering import Verdict
 
-PYTORCH, SKLEARN = (ROOT / "docs" / name for name in ("tracking_pytorch.md", "tracking_sklearn.md"))
+PYTORCH, SKLEARN = (ROOT / "docs" / "guides" / name for name in ("tracking_pytorch.md", "tracking_sklearn.md"))
 
 
 def namespace_of(page: Path) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def assert_reads(page: dict[str, Any], log_z: float, mean_log_density: float) ->
 
 def test_a_loop_of_pytorch_reads_its_likelihood():
     """Against PyTorch's own free energy. Kills: no prediction, hidden biases of 0, a tracker left behind."""
-    pytest.importorskip("torch", reason="docs/tracking_pytorch.md needs PyTorch: pip install 'tempering[torch]'")
+    pytest.importorskip("torch", reason="docs/guides/tracking_pytorch.md needs PyTorch: pip install 'tempering[torch]'")
     page = namespace_of(PYTORCH)
     rbm = page["rbm"].double().requires_grad_(False)
     log_z = tp.RBM(rbm.W, rbm.vbias, rbm.hbias).exact_log_z()
@@ -49,7 +49,7 @@ def test_a_loop_of_pytorch_reads_its_likelihood():
 def test_a_loop_of_scikit_learn_reads_its_likelihood(capsys):
     """And while one number fell the other rose, as the page says: what it shows is what it prints. Kills: the same."""
     pytest.importorskip(
-        "sklearn", reason="docs/tracking_sklearn.md needs scikit-learn: pip install 'tempering[digits]'"
+        "sklearn", reason="docs/guides/tracking_sklearn.md needs scikit-learn: pip install 'tempering[digits]'"
     )
     page = namespace_of(SKLEARN)
     rbm = page["rbm"]
