@@ -7,6 +7,19 @@ import numpy as np
 import pytest
 
 import tempering as tp
+from samples import (
+    BLOCKS,
+    CHAINS,
+    RUNGS,
+    changed,
+    few_crossings,
+    gaussian_draws,
+    healthy,
+    log_sums_that_drift,
+    noisy_slope_stats,
+    noisy_step_stats,
+    one_chain,
+)
 from tempering import Finding, Verdict
 from tempering.diagnosis import Goal, Look, diagnose, unequilibrated
 from tempering.diagnosis.stopping import too_short
@@ -14,10 +27,6 @@ from tempering.estimators import Annealed, _mbar_solver
 from tempering.stats import MoveCounts, Tours
 from tempering.training.tempered import Reading
 from tempering.training.tracker import _findings
-from test_diagnostics import BLOCKS, CHAINS, RUNGS, changed, few_crossings, healthy, log_sums_that_drift, one_chain
-from test_mbar import gaussian_draws
-from test_stepping import noisy_stats as stepping_stats
-from test_ti import noisy_stats as slope_stats
 
 
 def of_run(recording, annealed=None):
@@ -52,7 +61,7 @@ def unsure():
 
 
 def no_overlap():
-    stats = stepping_stats()
+    stats = noisy_step_stats()
     steps = stats.log_steps.copy()
     steps[:, :, 2, 0] = -np.inf
     return tp.estimators.stepping_stone(dataclasses.replace(stats, log_steps=steps), "up").findings
@@ -94,7 +103,7 @@ PROVOKED = {
     Verdict.SHORT: (short, "0.2 after 1000 sweeps, 0.05 was asked for", "--max-sweeps"),
     Verdict.UNSURE: (unsure, "by tours", "more sweeps"),
     Verdict.UNEQUILIBRATED: (lambda: (unequilibrated(),), "ran out of sweeps", "annealed warm-up"),
-    Verdict.COARSE: (lambda: tp.estimators.ti(slope_stats(most=400), "riemann").findings, "", "rungs"),
+    Verdict.COARSE: (lambda: tp.estimators.ti(noisy_slope_stats(most=400), "riemann").findings, "", "rungs"),
     Verdict.RELAXING: (lambda: of_run(changed(log_sums=log_sums_that_drift())), "second half differs", "more sweeps"),
     Verdict.UNEVEN: (uneven, "rung 2 of 2", "warm-up"),
     Verdict.HEAVY_TAILS: (heavy, "count as 7", ""),

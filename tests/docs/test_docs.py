@@ -6,40 +6,18 @@ import runpy
 import shlex
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 import typer
 
 import tempering
+from pages import FENCE, NUMBER, ROOT, Block, blocks_of, commands_of, numbers_in
 from tempering import cli
 from tempering.diagnosis import checks
 from tempering.estimators.methods import METHODS
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 MARKDOWN = [*sorted(ROOT.glob("*.md")), *PAGES]
-FENCE = re.compile(r"^(?:<!-- (?P<mark>[^\n]*) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
-NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-
-
-class Block(NamedTuple):
-    mark: str  # the comment on the line before the block: "demo", "runnable", "runnable, exits 3"
-    language: str
-    text: str
-    line: int  # of the first line of text
-
-
-def blocks_of(file: Path) -> list[Block]:
-    text = file.read_text()
-    return [
-        Block(m["mark"] or "", m["language"], m["text"], text.count("\n", 0, m.start("text")) + 1)
-        for m in FENCE.finditer(text)
-    ]
-
-
-def commands_of(block: Block) -> list[str]:
-    return [line.removeprefix("$ ") for line in block.text.splitlines() if line.startswith("$ ")]
 
 
 def needed_by(block: Block) -> list[str]:
@@ -145,10 +123,6 @@ def rows_of(table: str) -> dict[str, str]:
             label, line = re.split(r"\s{2,}", line, maxsplit=1)
         rows[label] = f"{rows.get(label, '')} {line.strip()}".strip()
     return rows
-
-
-def numbers_in(text: str) -> list[float]:
-    return [float(number) for number in NUMBER.findall(text)]
 
 
 @pytest.mark.parametrize("file", MARKDOWN, ids=lambda file: file.name)

@@ -7,8 +7,8 @@ import pytest
 from scipy.special import stdtrit
 
 import tempering as tp
+from pages import ROOT, blocks_of, numbers_in
 from tempering import Verdict
-from test_docs import ROOT, blocks_of, numbers_in
 
 PYTORCH, SKLEARN = (ROOT / "docs" / name for name in ("tracking_pytorch.md", "tracking_sklearn.md"))
 
