@@ -242,7 +242,7 @@ def test_every_warm_up_tunes_and_resumes_to_the_same_bits(tmp_path, warmup):
     """Cut in the tuning, in the warm-up proper, and among the draws that count."""
     settings = {"num_sweeps": 64, "num_rungs": 40, "seed": 2, "warmup": warmup}  # shapes of the test above but one
     whole = tp.estimate(_gaussian(), **settings)
-    for stop in (3, 24, 40):
+    for stop in (3, 24, 70):
         out = tmp_path / str(stop)
         with suppress(tp.Interrupted):
             tp.estimate(_gaussian(), out=out, watch=_stop_at(stop), **settings)
