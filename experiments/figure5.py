@@ -17,7 +17,7 @@ import numpy as np
 import repeats
 
 import tempering as tp
-from tempering.training.settings import TrainSettings
+from tempering.training import RunSettings
 
 PAPER = {500: (-90, -96), 1000: (-82, -91), 2000: (-75, -89), 4000: (-68, -88), 8000: (-53, -91)}  # off the figure
 
@@ -36,7 +36,7 @@ def main() -> None:
     repeats.use_all_cores()
     with np.load(repeats.DATA / "dna_libsvm.npz") as archive:
         train, valid = archive["train"], archive["valid"]
-    settings = TrainSettings(
+    settings = RunSettings(
         num_hidden=500, learning_rate=arguments.rate, num_updates=arguments.updates, num_chains=arguments.chains,
         batch_size=arguments.batch, pretrain=arguments.pretrain, check=arguments.check,
     )  # fmt: skip

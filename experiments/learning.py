@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 import repeats
 
-from tempering.training.session import Outcome, TrainingRun
-from tempering.training.settings import TrainSettings
+from tempering.training import Outcome, RunSettings, TrainingRun
 
 _MOST_POINTS = 400  # of a curve in a plot
 
 
 def learned(
-    train: np.ndarray, valid: np.ndarray, settings: TrainSettings, directory: Path | None, print_every: int
+    train: np.ndarray, valid: np.ndarray, settings: RunSettings, directory: Path | None, print_every: int
 ) -> tuple[Outcome, float]:
     """What training came to, and the seconds that it took."""
     with tempfile.TemporaryDirectory() as scratch:
@@ -23,7 +22,7 @@ def learned(
         with TrainingRun(train, valid, settings=settings, directory=directory or Path(scratch), resume=True) as run:
             for row in run:
                 if row.num_updates % print_every == 0:
-                    print(row.num_updates, f"{time.perf_counter() - started:.0f} s", row.to_dict(), flush=True)
+                    print(f"{time.perf_counter() - started:.0f} s", row, flush=True)
             return run.outcome(), time.perf_counter() - started
 
 

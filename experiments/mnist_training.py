@@ -14,7 +14,7 @@ import numpy as np
 import repeats
 
 import tempering as tp
-from tempering.training.settings import TrainSettings
+from tempering.training import RunSettings
 
 
 def rows_of(name: str) -> np.ndarray:
@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="keep checkpoints there, and go on from them")
     arguments = parser.parse_args()
     train, test = (rows_of(name) for name in ("train_packed", "test_packed"))
-    settings = TrainSettings(
+    settings = RunSettings(
         num_hidden=500, method="pcd", optimizer="adam", learning_rate=arguments.rate, num_updates=arguments.updates,
         num_chains=100, num_sweeps=5, track_every=arguments.every, alpha=arguments.alpha, check=arguments.check,
         pretrain=arguments.pretrain,

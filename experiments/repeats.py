@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 import tempering as tp
-from tempering.sampling import AbstractWarmup, Setup, Stage
+from tempering.sampling import AbstractWarmup, Setup, Stage, walk_stages
 from tempering.stats import JUST_RTS, Keep
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -79,19 +79,15 @@ def _holds(interval: tuple[float, float], truth: float) -> bool:
 
 
 def one_chain(model: tp.AbstractModel, seed: int, betas: np.ndarray, warmup: AbstractWarmup) -> Stage:
-    """A warm-up with 100 chains under a uniform prior; one of them, about to begin."""
+    """A warm-up with 100 chains under uniform rung weights; one of them, about to begin."""
     setup = Setup(jax.random.key(seed), tp.Ladder.create(model.path(None, betas)), model.move(), 100, num_steps=1)
-    stage = warmup.first(setup)
-    while not stage.is_last:
-        stage = warmup.after(setup, walked(stage, seed))
+    stage = next(stage for stage in walk_stages(warmup, setup) if stage.is_sampling)
     return dataclasses.replace(stage, states=jax.tree.map(lambda leaf: leaf[:1], stage.states), block_steps=250)
 
 
 def walked(stage: Stage, seed: int, keep: Keep = JUST_RTS) -> Stage:
     """A stage at its end."""
-    for reached in stage.walk(jax.random.key(seed), keep):
-        stage = reached
-    return stage
+    return [stage, *stage.walk(jax.random.key(seed), keep)][-1]
 
 
 def pyplot() -> Any:

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import repeats
 
+from tempering.training import Trainer
 from tempering.training.tracker import as_rbm
-from tempering.training.trainer import Trainer
 
 FIRST_SEED = 100  # apart from those on which anything was chosen
 RATE = 0.03  # of gradient ascent with momentum 0.9: ten times that makes the likelihood of PCD fall again
-SMALL = {"num_hidden": 12, "optimizer": "sgd", "num_chains": 200, "num_rungs": 50, "batch_size": 100}
+SMALL = {"num_hidden": 12, "optimizer": "sgd", "num_rungs": 50, "batch_size": 100}
+CHAINS = {"cd": {}, "pcd": {"num_chains": 200}, "tempered": {"num_chains": 200}}  # CD starts its own at the batch
 
 
 def main() -> None:
@@ -33,7 +34,8 @@ def main() -> None:
     for factor in (1, 10):
         for method, num_sweeps in (("cd", 1), ("pcd", 5), ("tempered", 5)):
             name = method if factor == 1 else f"{method}, {factor} × the rate"
-            settings = SMALL | {"method": method, "num_sweeps": num_sweeps, "learning_rate": factor * arguments.rate}
+            settings = SMALL | CHAINS[method] | {"method": method, "num_sweeps": num_sweeps}
+            settings["learning_rate"] = factor * arguments.rate
             runs = [followed(data, arguments.updates, settings | {"seed": seed}) for seed in seeds]
             rows[name] = [summary(run) for run in runs]
             summaries[name] = summary([row for run in runs for row in run])
@@ -44,10 +46,10 @@ def main() -> None:
 def followed(data: np.ndarray, num_updates: int, settings: dict[str, Any]) -> list[dict[str, Any]]:
     """What was said after each update, and what is true."""
     rows = []
-    for progress in Trainer(data, num_updates=num_updates, **settings).run():
-        tracked, exact = progress.tracked, as_rbm(progress.parameters).exact_log_z()
+    for update in Trainer(data, num_updates=num_updates, **settings).run():
+        tracked, exact = update.tracked, as_rbm(update.parameters).exact_log_z()
         assert tracked is not None
-        assert progress.train is not None
+        assert update.train is not None
         rows.append(
             {
                 "error": tracked.log_z - exact,
@@ -55,7 +57,7 @@ def followed(data: np.ndarray, num_updates: int, settings: dict[str, Any]) -> li
                 "covers": tracked.interval[0] <= exact <= tracked.interval[1],
                 "verdict": tracked.verdict.label,
                 "is_anchored": tracked.is_anchored,
-                "log_likelihood": progress.train.value + tracked.log_z - exact,
+                "log_likelihood": update.train.value + tracked.log_z - exact,
             }
         )
     return rows

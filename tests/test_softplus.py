@@ -22,7 +22,7 @@ def test_the_error_bound_holds_between_the_fitted_points(bound, num_rungs):
     sums = fit_softplus_sums(betas, bound)
     assert sums is not None
     t = np.concatenate([np.linspace(0, bound, 1001), np.geomspace(1e-6, bound, 501)])
-    x = _softplus._stretch(t, float(sums.scale), float(sums.bound), np)
+    x = _softplus._scaled_to_unit(t, float(sums.scale), float(sums.bound), np)
     low, high = _softplus._chebyshev_factors(x, sums.num_low, sums.num_high, np)
     basis = (low[:, None] * high[None]).reshape(-1, len(t))
     expand, compress = np.asarray(sums.expand, np.float64), np.asarray(sums.compress, np.float64)

@@ -1,4 +1,4 @@
-"""Arithmetic of numbers kept by their logarithms; knows no physics."""
+"""Sums of numbers that are given by their logarithms."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -10,9 +10,9 @@ from scipy.special import logsumexp
 class LogSum(eqx.Module):
     """A sum of exponentials, Σ exp(log_x), that neither overflows nor underflows while it grows.
 
-    It is kept as exp(peak) · scaled, where `peak` is the largest term so far: one exponential per new term,
-    because of the two factors exp(peak − new peak) and exp(log_x − new peak) one is always 1. In float32 the
-    relative error after n terms is about n·6e-8 at worst, so keep n below 10⁴ and merge on the host.
+    The sum is exp(peak) · scaled, where `peak` is the largest term so far. A new term costs one exponential, because
+    one of the factors exp(peak − new peak) and exp(log_x − new peak) is always 1. In float32 the relative error after n
+    terms is at most about n·6e-8, so keep n below 10⁴ and join sums on the host.
     """
 
     peak: Float[Array, "..."]
@@ -20,7 +20,7 @@ class LogSum(eqx.Module):
 
     @classmethod
     def empty(cls, shape: tuple[int, ...]) -> "LogSum":
-        """The sum of no terms; its peak is finite so that −inf may be added to it."""
+        """The sum of no terms; its peak is finite, so that −inf can be added to it."""
         return cls(jnp.full(shape, jnp.finfo(jnp.float32).min), jnp.zeros(shape))
 
     def add(self, log_x: Float[Array, "..."]) -> "LogSum":
@@ -42,21 +42,19 @@ class LogSum(eqx.Module):
 
 
 class Sum(eqx.Module):
-    """A plain float32 sum of numbers between 0 and 1: half the cost of a `LogSum`, but terms below 1e-38 are lost."""
+    """A plain float32 sum of numbers between 0 and 1, at half the cost of a `LogSum`; terms below 1e-38 are lost."""
 
     total: Float[Array, "..."]
 
     @classmethod
     def empty(cls, shape: tuple[int, ...]) -> "Sum":
-        """The sum of no terms."""
         return cls(jnp.zeros(shape))
 
     def add(self, x: Float[Array, "..."]) -> "Sum":
-        """Add x, elementwise."""
         return Sum(self.total + x)
 
     def log(self) -> np.ndarray:
-        """The logarithm of the sum, on the host in float64; −inf where nothing was added."""
+        """As for `LogSum`."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(np.asarray(self.total, np.float64)))
 

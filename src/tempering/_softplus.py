@@ -1,18 +1,18 @@
-"""Σ_j softplus(β a_j) for every β of a ladder at once, for about the price of one.
+"""Σ_j softplus(β a_j) for every β of a ladder at once, at about the cost of one.
 
-Done plainly, K inverse temperatures and J hidden units need K·J exponentials and logarithms. But
+Computed directly, K inverse temperatures and J hidden units need K·J exponentials and logarithms. Instead, write
 
-    softplus(β a) = max(β a, 0) + log1p(exp(−β |a|)),
+    softplus(β a) = max(β a, 0) + log1p(exp(−β |a|)).
 
-the first part is linear in β ≥ 0, and the second is, for every β in [0, 1], a smooth function of t = |a| on
-[0, T]. All of those functions lie within 1e-7 of one short space: polynomials in x = (t − s)/(t + s), stretched
-to [−1, 1] (rational Chebyshev functions of t). So it is enough to sum a basis of that space over the units,
-without exp or log, and to multiply the sums by small matrices that are made once per ladder on the host.
+The first part is linear in β ≥ 0. The second is, for every β in [0, 1], a smooth function of t = |a| on [0, T]. All of
+these functions are within 1e-7 of one space of low dimension: polynomials in x = (t − s)/(t + s), scaled to [−1, 1]
+(rational Chebyshev functions of t). It is enough to sum a basis of that space over the units, without exp or log, and
+to multiply the sums by small matrices, which are computed once per ladder on the host.
 
-The basis is made of products T_a(x)·T_{mb}(x), a < m, b < n: they span all polynomials of degree below m·n, and
-their sums over the units are one small matrix product of m by n arrays instead of m·n passes over memory.
-The functions of β span fewer dimensions still, so the sums pass through `compress` before every rung is formed.
-The same few numbers give the first and second derivatives in β, which thermodynamic integration asks for.
+The basis consists of products T_a(x)·T_{mb}(x), a < m, b < n. They span all polynomials of degree below m·n, and their
+sums over the units are one small matrix product of m by n arrays instead of m·n passes over memory. The functions of β
+span fewer dimensions still, so `compress` shortens the sums before every rung is formed. The same few numbers give the
+first and second derivatives in β, for thermodynamic integration.
 """
 
 import equinox as eqx
@@ -29,23 +29,31 @@ _WEIGHTS = (1.0, 1e-2, 1e-4)  # of values, slopes and curvatures when modes are 
 
 
 class SoftplusSums(eqx.Module):
-    """Maps the fields a of all units to Σ_j log1p(exp(−β_k |a_j|)) at every rung k, within `TOLERANCE` a unit.
+    """Maps the fields a of all units to Σ_j log1p(exp(−β_k |a_j|)) at every rung k, within `TOLERANCE` per unit.
 
-    Its derivatives in β are coarser: about 1e-4 a unit for the slopes and 0.1 for the curvatures at |a| = 300.
+    Derivatives in β are coarser: about 1e-4 per unit for slopes, and 0.1 for curvatures at |a| = 300.
+
+    Attributes:
+        scale: s; an array, not a number, so that other weights do not recompile.
+        bound: T, the largest |a|.
+        compress: from the sums of the basis to fewer modes.
+        expand, expand_slopes, expand_curvatures: from modes to the sum at every rung, and to its d/dβ and d²/dβ².
+        num_low: m.
+        num_high: n.
     """
 
-    scale: Float[Array, ""]  # arrays, not numbers: other weights must not recompile
+    scale: Float[Array, ""]
     bound: Float[Array, ""]
     compress: Float[Array, "mode basis"]
     expand: Float[Array, "rung mode"]
-    expand_slopes: Float[Array, "rung mode"]  # the same for d/dβ
-    expand_curvatures: Float[Array, "rung mode"]  # and for d²/dβ²
+    expand_slopes: Float[Array, "rung mode"]
+    expand_curvatures: Float[Array, "rung mode"]
     num_low: int = eqx.field(static=True)
     num_high: int = eqx.field(static=True)
 
     def modes(self, field: Float[Array, " unit"]) -> Float[Array, " mode"]:
         """The sums over units from which every rung follows linearly, by `expand`."""
-        x = _stretch(jnp.abs(field), self.scale, self.bound, jnp)
+        x = _scaled_to_unit(jnp.abs(field), self.scale, self.bound, jnp)
         low, high = _chebyshev_factors(x, self.num_low, self.num_high, jnp)
         # Highest precision: a GPU would otherwise round to ten bits.
         sums = jnp.matmul(low, high.T, precision=jax.lax.Precision.HIGHEST)
@@ -53,7 +61,7 @@ class SoftplusSums(eqx.Module):
 
 
 def fit_softplus_sums(betas: np.ndarray, bound: float) -> SoftplusSums | None:
-    """Choose the smallest basis that holds `TOLERANCE` for |a| ≤ bound, or None if none here is large enough."""
+    """The smallest basis within `TOLERANCE` for |a| ≤ bound; None if none of those tried is large enough."""
     bound = max(float(bound), 1.0)
     for num_low, num_high in _SIZES:
         errors = [_Fit(_DENSE_BETAS, bound, scale, num_low, num_high).error() for scale in _SCALES]
@@ -69,14 +77,14 @@ def fit_softplus_sums(betas: np.ndarray, bound: float) -> SoftplusSums | None:
 
 
 class _Fit:
-    """Least squares of log1p(exp(−β t)), all β of a ladder at once, on Chebyshev points of x, in float64."""
+    """A least-squares fit of log1p(exp(−β t)) for all β of a ladder, at Chebyshev points of x, in float64."""
 
     def __init__(self, betas: np.ndarray, bound: float, scale: float, num_low: int, num_high: int):
         x = np.cos(np.pi * (np.arange(300) + 0.5) / 300)
         low, high = _chebyshev_factors(x, num_low, num_high, np)
         basis = (low[:, None, :] * high[None, :, :]).reshape(num_low * num_high, -1).T
         self.betas = betas
-        self.points = _unstretch(x, scale, bound)  # t
+        self.points = _from_unit(x, scale, bound)  # t
         self.orthogonal, self.triangle = np.linalg.qr(basis)  # (point, basis), (basis, basis)
         self.wanted = np.log1p(np.exp(-np.outer(self.points, betas)))  # (point, rung)
 
@@ -90,7 +98,7 @@ class _Fit:
         left, size, _ = np.linalg.svd(self.orthogonal.T @ weighted, full_matrices=False)
         shapes = self.orthogonal @ left  # of each mode at each point
         errors = (self._error_within(shapes[:, :n]) for n in range(4, len(size), 4))
-        # In fours, so that a small change of the weights does not change a shape.
+        # Multiples of four, so that a small change of the weights does not change a shape.
         num_modes = next((4 * (i + 1) for i, error in enumerate(errors) if error < 0.9 * TOLERANCE), len(size))
         per_unit = np.sqrt(len(self.points))  # makes each mode of order one for one unit
         compress = (np.linalg.solve(self.triangle, left[:, :num_modes]) * per_unit).T
@@ -104,15 +112,11 @@ class _Fit:
         return -t * falling, t**2 * falling * (1 - falling)
 
     def _error_within(self, shapes: np.ndarray) -> float:
-        return _largest(shapes @ (shapes.T @ self.wanted) - self.wanted)
-
-
-def _largest(array: np.ndarray) -> float:
-    return float(np.abs(array).max())
+        return float(np.abs(shapes @ (shapes.T @ self.wanted) - self.wanted).max())
 
 
 def _chebyshev_factors(x, num_low: int, num_high: int, xp):
-    """T_0 … T_{m−1} of x, and T_0, T_m, T_{2m}, … of x: their products are the basis."""
+    """T_0, …, T_{m−1} and T_0, T_m, T_{2m}, … at x; their products are the basis."""
     low = [xp.ones_like(x), x]
     while len(low) <= num_low:
         low.append(2 * x * low[-1] - low[-2])
@@ -123,13 +127,14 @@ def _chebyshev_factors(x, num_low: int, num_high: int, xp):
     return xp.stack(low), xp.stack(high)
 
 
-def _stretch(t, scale, bound, xp):
-    """t in [0, bound] to x in [−1, 1], fine near t = 0 and coarse far away."""
+def _scaled_to_unit(t, scale, bound, xp):
+    """From t in [0, bound] to x in [−1, 1], fine near t = 0 and coarse far away."""
     widest = 2 * bound / (bound + scale)
     return xp.minimum(2 * (2 * t / (t + scale)) / widest - 1, 1.0)
 
 
-def _unstretch(x: np.ndarray, scale: float, bound: float) -> np.ndarray:
+def _from_unit(x: np.ndarray, scale: float, bound: float) -> np.ndarray:
+    """From x in [−1, 1] back to t."""
     widest = 2 * bound / (bound + scale)
     part = (x + 1) * widest / 4  # t / (t + scale)
     return scale * part / (1 - part)

@@ -324,7 +324,7 @@ def stage_of(directory: Path) -> str | None:
     except FileNotFoundError:
         return None
     with np.load(io.BytesIO(body)) as arrays:
-        return json.loads(arrays["about"].tobytes())["name"]
+        return json.loads(arrays["about"].tobytes())["kind"]
 
 
 def test_ctrl_c_and_resume(launch, tmp_path):
@@ -333,7 +333,7 @@ def test_ctrl_c_and_resume(launch, tmp_path):
     whole = only_json(launch(*common, tmp_path / "whole").communicate()[0])
     directory = tmp_path / "with a space"
     process = launch(*common, directory)
-    while stage_of(directory) != "sample" and process.poll() is None:
+    while stage_of(directory) != "Sampling" and process.poll() is None:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate()

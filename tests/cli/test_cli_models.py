@@ -233,7 +233,7 @@ def test_ctrl_c_and_resume(tempering, monkeypatch, tmp_path):
 
     def interrupted(*arguments, watch, **settings):
         def stopping(progress):
-            if progress.stage == "sample":
+            if progress.stage == "sampling":
                 os.kill(os.getpid(), signal.SIGINT)
             return watch(progress)
 

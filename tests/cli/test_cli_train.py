@@ -23,10 +23,8 @@ from tempering.cli.lines import Speed
 from tempering.cli.live import LiveView
 from tempering.estimators import Annealed
 from tempering.models import RBM
-from tempering.plots.training import plot_training, training_figure
-from tempering.training.session import Outcome, Row, TrainingRun
-from tempering.training.settings import TrainSettings
-from tempering.training.tracker import Tracked
+from tempering.plots import plot_training, training_figure
+from tempering.training import Outcome, Row, RunSettings, Tracked, TrainingRun
 from tempering.verdicts import Finding, Verdict
 
 # Same shapes in many tests: what was compiled for one serves the others.
@@ -131,9 +129,9 @@ def test_a_table_for_people(tell):
     assert table["valid at the end"].startswith("-19.500, ")
     assert table["updates"] == "30 of 30"
     assert table["best update"] == "20, the best by valid"
-    assert table["log Z by AIS"] == "60.250 ± 0.050 at update 10; followed 60.000 ± 0.100"
+    assert table["log Z by AIS"] == "60.250 ± 0.050 at update 10; tracked 60.000 ± 0.100"
     assert table["verdict"] == "Good: the chains follow log Z."
-    assert table[""] == "log Z was not known at 1 of 30 looks."
+    assert table[""] == "log Z was unknown at 1 of 30 evaluations."
     assert "--out DIR" in table["files"]
     assert "Go on with" not in out
 
@@ -153,11 +151,11 @@ def test_track_lost_at_the_end(tell, tmp_path):
     assert answer["valid"] is None
 
 
-def test_nobody_followed(tell, tmp_path):
+def test_nothing_tracked(tell, tmp_path):
     """Guards --no-track: no number is claimed, and there is nothing to plot."""
     status, out, err = tell(StoryRun([Row(i) for i in range(1, 31)]), "--no-track", "--out", tmp_path / "run")
     assert status == 0
-    assert "Not followed" in out
+    assert "Not tracked" in out
     assert table_of(out)["best update"] == "30, the last"
     assert err.splitlines()[-1].startswith("update 30 of 30, ")
     assert [file.name for file in (tmp_path / "run").iterdir()] == ["model.npz"]
@@ -317,7 +315,7 @@ def test_the_live_view():
     """Guards the panel: what is known now, what is wrong, what AIS said, pictures, and a word about Ctrl-C."""
     stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     console = Console(file=stream, force_terminal=True, width=100, height=40, color_system=None)
-    view = LiveView("tempering train x", TrainSettings(num_updates=30), (4, 4), console=console)
+    view = LiveView("tempering train x", RunSettings(num_updates=30), (4, 4), console=console)
     story = StoryRun([])
 
     def panel():
@@ -331,7 +329,7 @@ def test_the_live_view():
     shown = panel()
     assert "train           -19.800  -20.009 to -19.591  ▁█" in shown
     assert "valid           -20.300" in shown
-    assert "log Z by AIS 51.250 ± 0.050, followed 51.000 ± 0.100 at update 1" in shown
+    assert "log Z by AIS 51.250 ± 0.050, tracked 51.000 ± 0.100 at update 1" in shown
     assert "update 2 of 30" in shown
     assert "████  ████  ████" in shown
     assert "lost" not in shown
@@ -341,7 +339,7 @@ def test_the_live_view():
     shown = panel()
     assert "lost: an update left 3.0% of the chains effective" in shown
     assert "-19.600  unknown" in shown
-    assert "last 3 looks" in shown
+    assert "last 3 values" in shown
     assert "stopping after this update" in shown
 
 
@@ -362,10 +360,10 @@ def test_the_plot(tmp_path):
     rows = [row_of(i, lost=i in (7, 8, 12), checked=i == 10).to_dict() for i in range(1, 31)]
     axes = training_figure(rows, 20).axes[0]
     labels = axes.get_legend_handles_labels()[1]
-    assert {"train", "valid", "train, by AIS", "valid, by AIS", "kept: update 20", "log Z not known"} == set(labels)
+    assert {"train", "valid", "train, by AIS", "valid, by AIS", "best: update 20", "log Z unknown"} == set(labels)
     curves = {line.get_label(): line.get_xydata() for line in axes.lines}
     assert np.allclose(curves["train"][:, 1], [row["train"] for row in rows])
-    assert np.allclose(curves["kept: update 20"][:, 0], 20)
+    assert np.allclose(curves["best: update 20"][:, 0], 20)
     ais = next(bars for bars in axes.containers if bars.get_label() == "train, by AIS")
     assert np.allclose(ais.lines[0].get_xydata(), [[10, -19.25]])  # log Z was larger by AIS, so the likelihood is lower
     lost = [(patch.get_x(), patch.get_x() + patch.get_width()) for patch in axes.patches]

@@ -50,7 +50,7 @@ def _paper_run(path, num_chains: int, num_iterations: int, num_sweeps: int):
             num_steps=stage.num_steps, block_steps=stage.block_steps,
         ):  # fmt: skip
             stage = stage.after_block(block.num_steps, block.states, block.record.on_host())
-        if stage.is_last:
+        if stage.is_sampling:
             return stage
         stage = warmup.after(Setup(key, ladder, move, num_chains, num_sweeps), stage)
 
@@ -63,7 +63,7 @@ def test_the_naive_chain_over_v_and_h_is_not_called_good(shared_data):
     stage = _paper_run(path, num_chains=100, num_iterations=10, num_sweeps=500)
     answer = tp.rts(stage.recording.stats, log_z_base=path.log_z_base())
     assert abs(answer.log_z - 451.25) > 10 * answer.std_error, "the naive chain is expected to be confidently wrong"
-    diagnosis = diagnose(stage.recording, stage.annealed, log_z_base=path.log_z_base())
+    diagnosis = diagnose(stage.recording, stage.warmup.annealed, log_z_base=path.log_z_base())
     assert not diagnosis.verdict.is_good
 
 
@@ -73,7 +73,7 @@ def test_the_naive_chain_on_a_model_of_our_own_is_not_called_good():
     rbm = tp.RBM(rng.normal(0, 0.7, (200, 100)), np.full(200, -1.0), rng.normal(0, 1, 100))
     path = tp.models.JointRBM(rbm).path("bias", tp.ladder.uniform_betas(30))
     stage = _paper_run(path, num_chains=50, num_iterations=4, num_sweeps=200)
-    assert not diagnose(stage.recording, stage.annealed, log_z_base=path.log_z_base()).verdict.is_good
+    assert not diagnose(stage.recording, stage.warmup.annealed, log_z_base=path.log_z_base()).verdict.is_good
 
 
 def test_a_density_that_is_nan_reaches_the_verdict():

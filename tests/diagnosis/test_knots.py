@@ -9,8 +9,8 @@ from scipy.stats import chi2
 
 import exact
 from tempering import InputError
-from tempering.diagnosis import find_knots, knots, rung_chain
-from tempering.diagnosis.rung_flow import flow_matrix, merge_rungs, prior_cost, spectral_gap
+from tempering.diagnosis import find_knots, knots, rung_chain, rung_flow, rung_weight_cost
+from tempering.diagnosis.rung_flow import flow_matrix, merge_rungs, spectral_gap
 
 MANY = 1e12  # draws: what was not seen is then nothing
 
@@ -90,15 +90,15 @@ def test_the_potential_of_a_birth_and_death_chain():
     rng = np.random.default_rng(5)
     flow = birth_death(rng.gamma(1.0, size=11), rng.gamma(1.0, size=12))
     wires = 1 / np.diag(flow, 1)
-    potential = knots.committor(flow)
+    potential = rung_flow.committor(flow)
     np.testing.assert_allclose(np.diff(potential), wires / wires.sum(), rtol=1e-10)
-    np.testing.assert_allclose(knots.resistance(flow), wires.sum(), rtol=1e-10)
-    between_ends = knots.committor(flow, 3, 2)
+    np.testing.assert_allclose(rung_flow.resistance(flow), wires.sum(), rtol=1e-10)
+    between_ends = rung_flow.committor(flow, 3, 2)
     np.testing.assert_allclose(np.diff(between_ends)[2:10], wires[2:10] / wires[2:10].sum(), rtol=1e-10)
     assert np.all(between_ends[:3] == 0)
     assert np.all(between_ends[10:] == 1)
     below = np.cumsum(flow.sum(axis=1))[:-1]
-    np.testing.assert_allclose(knots.conductances(flow), 1 / wires / np.minimum(below, 1 - below), rtol=1e-10)
+    np.testing.assert_allclose(rung_flow.conductances(flow), 1 / wires / np.minimum(below, 1 - below), rtol=1e-10)
 
 
 def test_crossings_are_what_hitting_times_say():
@@ -121,7 +121,7 @@ def test_cuts_add_up_the_flow_through_them():
     below = flow.sum(axis=1).cumsum()
     for cut in range(6):
         through = flow[: cut + 1, cut + 1 :].sum() / min(below[cut], 1 - below[cut])
-        np.testing.assert_allclose(knots.conductances(flow)[cut], through, rtol=1e-10)
+        np.testing.assert_allclose(rung_flow.conductances(flow)[cut], through, rtol=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -129,7 +129,7 @@ def test_cheeger(seed):
     """gap/2 ≤ φ of every cut; √(2 gap) is above the narrowest of all sets, listed here."""
     flow = random_flow(9, seed)
     gap, visited = spectral_gap(flow), flow.sum(axis=1)
-    assert gap / 2 <= knots.conductances(flow).min()
+    assert gap / 2 <= rung_flow.conductances(flow).min()
     sets = [np.array(chosen) for chosen in itertools.product([False, True], repeat=9)][1:-1]
     narrowest = min(flow[np.ix_(s, ~s)].sum() / min(visited[s].sum(), visited[~s].sum()) for s in sets)
     assert narrowest <= np.sqrt(2 * gap)
@@ -151,7 +151,7 @@ def test_no_stretch_alone_relaxes_slower_than_the_chain(seed):
     for low, high in itertools.combinations(range(12), 2):
         sweeps, potential = knots._stretch(flow, low, high)
         assert 0 < sweeps <= 1 / spectral_gap(flow) * (1 + 1e-12)
-        np.testing.assert_allclose(potential, knots.committor(flow, low + 1, 12 - high), atol=1e-10)
+        np.testing.assert_allclose(potential, rung_flow.committor(flow, low + 1, 12 - high), atol=1e-10)
         visited, laplacian = flow.sum(axis=1), np.diag(flow.sum(axis=1)) - flow
         variance = visited @ potential**2 - (visited @ potential) ** 2
         np.testing.assert_allclose(sweeps, variance / (potential @ laplacian @ potential), rtol=1e-9)
@@ -184,7 +184,7 @@ def test_variance_is_that_of_the_fundamental_matrix():
     per_visit = np.zeros(8)
     per_visit[0], per_visit[-1] = -1 / visited[0], 1 / visited[-1]
     expected = 2 * visited * per_visit @ fundamental(flow) @ per_visit - visited @ per_visit**2
-    np.testing.assert_allclose(knots.log_ratio_variance(flow, averaged=False), expected, rtol=1e-9)
+    np.testing.assert_allclose(rung_flow.log_ratio_variance(flow, averaged=False), expected, rtol=1e-9)
 
 
 def test_variance_of_averaged_posteriors_is_that_of_the_chain_over_x():
@@ -197,7 +197,7 @@ def test_variance_of_averaged_posteriors_is_that_of_the_chain_over_x():
     steps = over_x[:, None] * (posterior @ (law / marginal).T)
     expected = 2 * over_x * score @ fundamental(steps) @ score - over_x @ score**2
     flow = posterior.T @ law
-    np.testing.assert_allclose(knots.log_ratio_variance(flow), expected, rtol=1e-9)
+    np.testing.assert_allclose(rung_flow.log_ratio_variance(flow), expected, rtol=1e-9)
 
 
 def test_two_cliques_and_a_bridge():
@@ -268,7 +268,9 @@ def test_widths_and_ends_go_by_the_prior():
     num_bottom = int(np.sum(np.cumsum(prior) <= 0.05))
     num_top = max(1, int(np.sum(np.cumsum(prior[::-1]) <= 0.05)))
     assert num_bottom > num_top
-    np.testing.assert_allclose(chain.committor, knots.committor(flow_matrix(counts), num_bottom, num_top), atol=1e-10)
+    np.testing.assert_allclose(
+        chain.committor, rung_flow.committor(flow_matrix(counts), num_bottom, num_top), atol=1e-10
+    )
 
 
 @pytest.mark.parametrize("power", [1.0, 2.0, 0.5])
@@ -371,10 +373,10 @@ def test_the_error_of_the_relaxation_time():
 def test_balancing():
     flow = random_flow(10, 4)
     visited = np.random.default_rng(0).dirichlet(np.ones(10))
-    other = knots.balanced(flow, visited)
+    other = rung_flow.balanced(flow, visited)
     np.testing.assert_allclose(other.sum(axis=1), visited, rtol=1e-9)
     np.testing.assert_allclose(other, other.T, rtol=1e-12)
-    np.testing.assert_allclose(knots.balanced(other, flow.sum(axis=1)), flow, rtol=1e-3)  # and back
+    np.testing.assert_allclose(rung_flow.balanced(other, flow.sum(axis=1)), flow, rtol=1e-3)  # and back
     odds = other / flow  # what no scaling of rows and columns changes
     np.testing.assert_allclose(odds[0, 1] * odds[2, 3], odds[0, 3] * odds[2, 1], rtol=1e-8)
 
@@ -385,19 +387,19 @@ def test_what_a_prior_costs(share):
     log_f = shrinking_normals(50, 40, 0.05)
     prior, uniform = ends_prior(40, share), np.full(40, 1 / 40)
     with_prior, with_uniform = iid_flow(log_f, prior), iid_flow(log_f, uniform)
-    expected = knots.log_ratio_variance(with_prior) / knots.log_ratio_variance(with_uniform)
+    expected = rung_flow.log_ratio_variance(with_prior) / rung_flow.log_ratio_variance(with_uniform)
     assert expected > 1.05  # where all rungs are even, a uniform prior is best
-    np.testing.assert_allclose(prior_cost(with_prior * MANY, np.log(prior)), expected, rtol=0.03)
-    np.testing.assert_allclose(prior_cost(with_uniform * MANY, np.log(uniform)), 1, rtol=1e-6)
+    np.testing.assert_allclose(rung_weight_cost(with_prior * MANY, np.log(prior)), expected, rtol=0.03)
+    np.testing.assert_allclose(rung_weight_cost(with_uniform * MANY, np.log(uniform)), 1, rtol=1e-6)
 
 
 def test_the_cost_of_a_prior_is_unknown_where_the_ends_are_not_tied():
     counts = np.zeros((6, 6))
     counts[:3, :3] = counts[3:, 3:] = 10
     uniform = np.full(6, -np.log(6))
-    assert np.isnan(prior_cost(counts, uniform))
+    assert np.isnan(rung_weight_cost(counts, uniform))
     counts[0] = counts[:, 0] = 0
-    assert np.isnan(prior_cost(counts, uniform))
+    assert np.isnan(rung_weight_cost(counts, uniform))
 
 
 @pytest.mark.parametrize(

@@ -121,12 +121,12 @@ def test_too_short_says_what_would_do():
     assert finding.verdict is Verdict.SHORT
     # 500 + 1.2 × 1000 × (0.12/0.05)² = 7412
     assert finding.seen == "the error is 0.12 after 1500 sweeps, 0.05 was asked for; about 7500 would do"
-    assert finding.cure == "allow --max-sweeps 7500, or ask for less, --target-error 0.13"
+    assert finding.cure == "allow `max_sweeps=7500`, or accept `target_error=0.13`"
     assert too_short(seen(0.05, num_discarded=500), spent) is None
     assert too_short(seen(0.12), spent) is None
     late = too_short(seen(0.12), spent, is_late=True)
     assert late is not None
-    assert late.cure == "resume with more of --max-time, or ask for less, --target-error 0.13"
+    assert late.cure == "resume with a larger `max_seconds`, or accept `target_error=0.13`"
     unknown = too_short(seen(math.inf), Goal(0.05, 1000))
     assert unknown is not None
     assert "would do" not in unknown.seen
@@ -338,7 +338,7 @@ def test_a_budget_that_is_spent():
     (finding,) = result.diagnosis.findings
     needed = rounded_up(1.2 * 333 * (result.std_error / 0.001) ** 2)
     assert f"about {needed} would do" in finding.seen
-    assert f"--max-sweeps {needed}," in finding.cure
+    assert f"`max_sweeps={needed}`," in finding.cure
 
 
 def test_the_default_budget():

@@ -1,6 +1,8 @@
 """Every verdict is provoked once, by the least that provokes it, and says its cause, what was seen and what to do."""
 
 import dataclasses
+import inspect
+import re
 
 import jax.numpy as jnp
 import numpy as np
@@ -21,6 +23,7 @@ from samples import (
     one_chain,
 )
 from tempering import Finding, Verdict
+from tempering.api import Settings
 from tempering.diagnosis import Goal, Look, diagnose, unequilibrated
 from tempering.diagnosis.stopping import too_short
 from tempering.estimators import Annealed, _mbar_solver
@@ -99,12 +102,17 @@ def lost():
     return _findings(Reading(jnp.zeros(9), none, news, none, jnp.ones(9), few, jnp.float32(3.0), jnp.int32(0)))
 
 
+ARGUMENTS = {*inspect.signature(tp.estimate).parameters, *(field.name for field in dataclasses.fields(Settings))}
 PROVOKED = {
-    Verdict.SHORT: (short, "0.2 after 1000 sweeps, 0.05 was asked for", "--max-sweeps"),
-    Verdict.UNSURE: (unsure, "by tours", "more sweeps"),
-    Verdict.UNEQUILIBRATED: (lambda: (unequilibrated(),), "ran out of sweeps", "annealed warm-up"),
+    Verdict.SHORT: (short, "0.2 after 1000 sweeps, 0.05 was asked for", "`max_sweeps=20000`"),
+    Verdict.UNSURE: (unsure, "by tours", "`num_sweeps=800`"),
+    Verdict.UNEQUILIBRATED: (lambda: (unequilibrated(),), "ran out of sweeps", '`warmup="annealed"`'),
     Verdict.COARSE: (lambda: tp.estimators.ti(noisy_slope_stats(most=400), "riemann").findings, "", "rungs"),
-    Verdict.RELAXING: (lambda: of_run(changed(log_sums=log_sums_that_drift())), "second half differs", "more sweeps"),
+    Verdict.RELAXING: (
+        lambda: of_run(changed(log_sums=log_sums_that_drift())),
+        "second half differs",
+        "`num_sweeps=800`",
+    ),
     Verdict.UNEVEN: (uneven, "rung 2 of 2", "warm-up"),
     Verdict.HEAVY_TAILS: (heavy, "count as 7", ""),
     Verdict.DISAGREES: (lambda: of_run(healthy(), Annealed(5.0, 0.1, 0.5)), "by annealing", "trust neither"),
@@ -112,9 +120,13 @@ PROVOKED = {
     Verdict.UNCONVERGED: (None, "", ""),  # with a monkeypatch, below
     Verdict.LOST: (lost, "of the chains effective; log Z runs 1.5 nats behind", "learning rate"),
     Verdict.FROZEN: (frozen, "0.008 of the moves at rung 2", "tp.HMC"),
-    Verdict.STUCK: (lambda: of_run(changed(travel=few_crossings())), "0.075 round trips per chain", "base closer"),
-    Verdict.KNOT: (knotted, "a knot at β = 0.6", "averaged moments"),
-    Verdict.UNREACHED: (unreached, "the first of them rung 1", "annealed warm-up"),
+    Verdict.STUCK: (
+        lambda: of_run(changed(travel=few_crossings())),
+        "0.075 round trips per chain",
+        "`num_sweeps=7000`",
+    ),
+    Verdict.KNOT: (knotted, "a knot at β = 0.6", '`betas="adaptive"`'),
+    Verdict.UNREACHED: (unreached, "the first of them rung 1", '`warmup="annealed"`'),
     Verdict.NO_ERROR: (lambda: of_run(one_chain()), "could not be estimated", "several chains"),
     Verdict.NONFINITE: (
         lambda: of_run(changed(num_nonfinite=np.full((CHAINS, BLOCKS), 2))),
@@ -140,3 +152,44 @@ def test_it_says_what_it_is_what_was_seen_and_what_to_do(verdict, monkeypatch):
     assert found.cure
     assert ": " in verdict.value  # a name, then the cause in words
     assert not verdict.is_good
+    assert str(found) == f"{found.seen}; {found.cure}."
+    assert not any(text.endswith(".") for text in (found.seen, found.cure))
+    assert "--" not in found.cure  # in Python's words; the command line translates arguments into options
+    assert {name for name in re.findall(r"`(\w+)=", found.cure)} <= ARGUMENTS
+
+
+def test_chains_that_never_crossed_need_ten_times_as_many_sweeps():
+    none = dataclasses.replace(few_crossings(), num_crossings=np.zeros(CHAINS, np.int64))
+    (stuck,) = [finding for finding in of_run(changed(travel=none)) if finding.verdict is Verdict.STUCK]
+    assert stuck.cure == "run ten times as many sweeps, `num_sweeps=4000`"
+
+
+def test_advice_replaces_cures_and_nothing_else():
+    """Kills: advice where it is None, a verdict that changes."""
+    recording = changed(num_nonfinite=np.full((CHAINS, BLOCKS), 1), travel=few_crossings())
+    diagnosis = diagnose(recording)
+    advised = diagnosis.with_advice({Verdict.STUCK: "take another base"}.get)
+    assert [(f.verdict, f.seen) for f in advised.findings] == [(f.verdict, f.seen) for f in diagnosis.findings]
+    general = {f.verdict: f.cure for f in diagnosis.findings}
+    changes = {f.verdict: f.cure for f in set(advised.findings) - set(diagnosis.findings)}
+    assert changes == {Verdict.STUCK: f"{general[Verdict.STUCK]}, or take another base"}  # the number of sweeps stays
+    plain = Finding(Verdict.KNOT, "seen", "general").with_cure("the model's own")
+    assert plain.cure == "the model's own"
+
+
+def test_an_answer_that_is_known_is_not_made_again(monkeypatch):
+    """The same diagnosis, bit by bit, without a second estimate."""
+    recording, annealed = changed(travel=few_crossings()), Annealed(5.0, 0.1, 0.5)
+    answer = tp.estimators.equilibrated_rts(recording, log_z_base=0.3)
+    expected = diagnose(recording, annealed, log_z_base=0.3)
+    monkeypatch.setattr("tempering.diagnosis.checks.equilibrated_rts", None)
+    found = diagnose(recording, annealed, log_z_base=0.3, answer=answer)
+    assert (found.findings, found.drift) == (expected.findings, expected.drift)
+    assert Verdict.DISAGREES in {finding.verdict for finding in found.findings}
+
+
+def test_a_diagnosis_is_a_line():
+    assert repr(diagnose(healthy())).startswith("good; 4 round trips per chain, drift ")
+    stuck = diagnose(changed(travel=few_crossings()))
+    assert repr(stuck).startswith("stuck; 0.075 round trips per chain")
+    assert "\n" not in repr(stuck.rung_chain)

@@ -62,6 +62,36 @@ def test_stationary_estimators_are_exact_on_exact_transitions(path, truth, estim
     np.testing.assert_allclose(answer.values, truth, atol=TOLERANCE)
 
 
+def test_what_was_not_kept_is_named_in_one_sentence(path):
+    """The same error from siblings: what to keep, and the call that keeps it."""
+    recording = dataclasses.replace(exact.recording_from_law(path), transition_sums=None)
+    stats = dataclasses.replace(recording.stats, log_steps=None, slope_reference=None)
+    for method, keep, ask in (
+        ("rsd", "transitions", lambda: tp.estimators.rsd(recording)),
+        ("ti_trapezoid", "slopes", lambda: tp.estimators.ti(stats)),
+        ("stepping_down", "steps", lambda: tp.estimators.stepping_stone(stats, "down")),
+    ):
+        with pytest.raises(tp.InputError, match=rf"keep=tp\.stats\.Keep\({keep}=True\)") as refused:
+            ask()
+        assert f'`tp.estimate(model, method="{method}")`' in str(refused.value)
+        assert "\n" not in str(refused.value)
+
+
+def test_answers_print_as_a_line():
+    """Kills: arrays in a notebook, more digits than the error leaves."""
+    ones = np.ones(3)
+    answer = tp.LogZ("rts", 68.40612 * ones, 0.0222 * ones, ones, ones, dof=9)
+    assert str(answer) == repr(answer) == "log Z = 68.406 ± 0.022 (rts)"
+    assert str(dataclasses.replace(answer, std_errors=np.inf * ones)) == "log Z = 68.4061 ± inf (rts)"
+    assert str(dataclasses.replace(answer, std_errors=123.0 * ones)) == "log Z = 68 ± 123 (rts)"
+    high = dataclasses.replace(answer, method="reverse_ais", values=69.5 * ones)
+    assert str(tp.estimators.Sandwich(answer, high)) == "68.4061 (rts) ≤ log Z ≤ 69.5 (reverse_ais)"
+    scalar = tp.Expectation(np.array(0.51234), np.array(0.0031), (np.array(0.5), np.array(0.52)), 96.0)
+    assert str(scalar) == "E[g(x)] = 0.5123 ± 0.0031"
+    pixels = tp.Expectation(ones, 0.1 * ones, (ones, ones), 96.0)
+    assert str(pixels) == "E[g(x)] of shape (3,), largest standard error 0.1"
+
+
 def test_stationary_law_of_a_known_chain():
     """A 3-cycle with unequal rates has π ∝ 1/rate. Kills: the uniform vector, which is the right eigenvector."""
     rates = np.array([0.1, 0.5, 0.25])

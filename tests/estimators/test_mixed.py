@@ -113,7 +113,8 @@ def test_the_likelihood_never_falls_and_ends_at_its_maximum(seed, num_runs, num_
     assert np.all(np.diff(heights) > -1e-9 * np.abs(heights[0]))
     assert not any(f.verdict is tp.Verdict.UNCONVERGED for f in mixed(runs).findings)
     for other in np.random.default_rng(seed).normal(log_z, 0.1, (5, num_rungs)):
-        assert _height(runs, other) < _height(runs, log_z)
+        # Where a rung has next to no mass, L is flat to the last digit.
+        assert _height(runs, other) < _height(runs, log_z) + 1e-12 * np.abs(heights[0])
 
 
 def test_newton_solves_the_equations_of_the_curvature():
@@ -232,7 +233,7 @@ def test_a_run_that_drifts_is_named():
     sums[:, 1] *= [1.0, 1.0, 1.0, 4.0]
     drifting = stats_of(sums, runs[1].log_prior, runs[1].log_z_guess)
     (finding,) = [f for f in mixed([runs[0], drifting]).findings if f.verdict is tp.Verdict.RELAXING]
-    assert finding.seen.startswith("the second half of run 1 of 2 differs from its first by +")
+    assert finding.seen.startswith("the second half of run 1 of 2 differs from the first by +")
 
 
 def test_runs_without_common_rungs_are_named():

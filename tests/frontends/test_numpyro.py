@@ -11,7 +11,7 @@ from scipy import special, stats
 import checks
 import tempering as tp
 from tempering.frontends._prior_checks import DrawnPrior, check_prior
-from tempering.frontends.numpyro import _Held, from_numpyro
+from tempering.frontends.numpyro import _ConstantData, from_numpyro
 
 numpyro = pytest.importorskip("numpyro", reason="NumPyro is not installed")
 dist = pytest.importorskip("numpyro.distributions", reason="NumPyro is not installed")
@@ -146,7 +146,7 @@ def test_a_model_that_counts_its_groups():
         numpyro.sample("y", dist.Normal(effect[group], 1.0), obs=y)
 
     model = from_numpyro(grouped, np.array([0, 1, 1, 2, 0]), SHIFTED)
-    assert isinstance(model.log_likelihood.__self__.data, _Held)
+    assert isinstance(model.log_likelihood.__self__.data, _ConstantData)
     effect = np.array([0.1, -0.4, 0.9])
     value = jax.jit(model.log_likelihood)({"effect": jnp.asarray(effect, jnp.float32)})
     assert float(value) == pytest.approx(stats.norm.logpdf(SHIFTED, effect[[0, 1, 1, 2, 0]]).sum(), abs=1e-4)

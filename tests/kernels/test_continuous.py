@@ -155,9 +155,9 @@ class _Uncorrected(tp.kernels.AbstractKernel):
     move: tp.AbstractMove
 
     def __call__(self, key, ladder, state):
-        from tempering.kernels.continuous import _at
+        from tempering.kernels.continuous import _path_at_beta
 
         key_move, key_beta, _ = jax.random.split(key, 3)
-        x, _ = self.move(key_move, _at(ladder.path, state.beta), jnp.int32(0), state.x)
+        x, _ = self.move(key_move, _path_at_beta(ladder.path, state.beta), jnp.int32(0), state.x)
         beta = ladder.sample_beta(key_beta, ladder.path.log_densities(x))
         return ContinuousPosition(x, beta), None

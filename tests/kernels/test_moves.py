@@ -15,7 +15,7 @@ from scipy import stats
 import checks
 import exact
 import tempering as tp
-from tempering.kernels import Schedule
+from tempering.kernels.moves import Schedule, StepSize
 from tempering.kernels.moves.hmc import Phase, leapfrog
 
 NUM_DRAWS = 40_000
@@ -91,7 +91,7 @@ def counts_after(step, seed: int = 0):
 
 def only_step(move, step_size: float):
     """The step itself, without the exact draw that replaces it at β = 0."""
-    return lambda key, path, rung, x: move.step(key, path, rung, x, jnp.float32(step_size), SPREAD)[0]
+    return lambda key, path, rung, x: move.step(key, path, rung, x, StepSize(jnp.float32(step_size), SPREAD))[0]
 
 
 MOVES = {"hmc": (tp.HMC(num_leaps=4), 0.9), "walk": (tp.RandomWalk(num_steps=3), 1.5)}
@@ -325,7 +325,7 @@ def test_the_number_of_leaps_is_jittered():
 
     @jax.jit
     def spread_after(key):
-        return jnp.std(move.step(key, path, jnp.int32(1), jnp.zeros(10_000), jnp.float32(0.5), one)[0])
+        return jnp.std(move.step(key, path, jnp.int32(1), jnp.zeros(10_000), StepSize(jnp.float32(0.5), one))[0])
 
     leaps = np.array([float(spread_after(key)) for key in jax.random.split(jax.random.key(5), 600)]) / 0.5
     assert np.abs(leaps - np.rint(leaps)).max() < 0.4
@@ -406,7 +406,7 @@ def several_knots() -> Schedule:
 
 @pytest.mark.parametrize("beta", [0.0, 0.1, 0.3, 0.55, 1.0])
 def test_between_knots_precisions_are_linear_in_beta(beta):
-    step_size, scale = eqx.filter_jit(several_knots().at)(jnp.float32(beta))
+    step_size, scale = eqx.filter_jit(several_knots().at_beta)(jnp.float32(beta))
     knots = [0.0, 0.3, 1.0]
     assert float(step_size) == pytest.approx(np.interp(beta, knots, np.array([2.0, 1.0, 0.25]) ** -2) ** -0.5, rel=1e-5)
     scales = np.array([[1.0, 3.0], [0.8, 2.0], [0.1, 4.0]])

@@ -1,5 +1,8 @@
 """Paths, ladders, bases: what is sampled, and what is refused at the door."""
 
+import inspect
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -108,6 +111,39 @@ def test_ladders_and_priors():
     prior = np.exp(tp.ladder.exponential_log_prior(betas, 2.0))
     np.testing.assert_allclose(prior / prior[0], np.exp(2 * betas))
     assert prior.sum() == pytest.approx(1)
+
+
+def test_a_path_written_from_the_help_is_sampled():
+    """The example of help(AbstractPath): its base, all defaults, and an estimate. Kills: an example that rots."""
+    example = inspect.getdoc(tp.AbstractPath).split("```python\n")[1].split("```")[0]
+    names = {"AbstractPath": tp.AbstractPath, "Ladder": tp.Ladder, "jax": jax, "jnp": jnp, "math": math}
+    exec(example, names)
+    ladder = names["ladder"]
+    path = ladder.path.with_betas(tp.ladder.uniform_betas(4))
+    x = jnp.float32(1.5)
+    np.testing.assert_allclose(path.log_densities(x), -0.5 * (1.5 / np.linspace(1, 3, 4)) ** 2, rtol=1e-6)
+    np.testing.assert_allclose(path.slopes(x), 2 * 1.5**2 / np.linspace(1, 3, 4) ** 3, rtol=1e-5)
+    assert path.num_dims == 1
+    kernel = tp.SimulatedTempering(tp.HMC(0.5))
+    starts = tp.Position(jax.vmap(path.sample_base)(jax.random.split(jax.random.key(0), 50)), jnp.zeros(50, jnp.int32))
+    ladder = tp.Ladder.create(path)
+    run = tp.run_chains(
+        jax.random.key(1), ladder, kernel, tp.TemperingStats.empty(ladder), starts, num_steps=200, block_steps=200
+    )
+    answer = tp.rts(next(iter(run)).record, log_z_base=path.log_z_base())
+    exact_log_z = 0.5 * np.log(2 * np.pi) + np.log(3)
+    assert abs(answer.values[-1] - exact_log_z) < 5 * answer.std_errors[-1]  # false failure below 1e-6
+    assert answer.std_errors[-1] < 0.1
+
+
+@pytest.mark.parametrize("abstract", [tp.AbstractPath, tp.kernels.AbstractKernel, tp.stats.AbstractRecord,
+                                      tp.stats.AbstractHostStatistic])  # fmt: skip
+def test_what_is_abstract_cannot_be_made(abstract):
+    class Unfinished(abstract):
+        pass
+
+    with pytest.raises(TypeError, match="abstract"):
+        Unfinished()
 
 
 def test_the_guess_is_kept_relative_to_rung_0():

@@ -15,7 +15,7 @@ import tempering as tp
 from tempering.ladder import LadderRule, StepLengths, power_betas, uniform_betas
 from tempering.ladder.step_lengths import LONGEST_STEP, RUNG_NUMBERS, rejection_lengths, root_kl_lengths
 from tempering.sampling import Setup
-from tempering.sampling.checkpoint import StageDirectory, StageTemplate
+from tempering.sampling.checkpoint import StageDirectory, checkpoint_templates
 from tempering.warmups import AnnealedStart
 
 NORMAL = stats.norm.ppf((np.arange(20_000) + 0.5) / 20_000)[:, None]  # as even as so many numbers can be
@@ -212,7 +212,7 @@ def stages_of(warmup: AnnealedStart, num_steps: int, betas: np.ndarray) -> list:
         for reached in stage.walk(setup.key):
             stage = reached
         finished.append(stage)
-        if stage.is_last:
+        if stage.is_sampling:
             return finished
         stage = warmup.after(setup, stage)
 
@@ -291,12 +291,12 @@ def test_the_length_of_the_path_is_kept_in_the_checkpoint(tmp_path, chooses_numb
     with StageDirectory(tmp_path, {}, resume=True) as directory:
         for stage in stages:
             directory.save(stage, 1.0)
-            restored, _ = directory.restore(StageTemplate(warmup.beginnings(setup), ladder))
-            assert restored.length == stage.length
+            restored, _ = directory.restore(checkpoint_templates(warmup, setup))
+            assert restored.warmup == stage.warmup
             for name in ("log_prior", "log_z_guess", "ends"):
                 np.testing.assert_array_equal(getattr(restored.ladder, name), getattr(stage.ladder, name))
-    assert stages[0].length is None
-    assert stages[-1].length.barrier > 0
+    assert stages[0].warmup.length is None
+    assert stages[-1].warmup.length.barrier > 0
 
 
 @pytest.mark.slow

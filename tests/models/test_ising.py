@@ -15,7 +15,7 @@ import tempering as tp
 from tempering.models import BoltzmannMachine, Ising, Potts
 from tempering.models.pairwise import pair_path
 from tempering.models.pairwise.elimination import log_z_by_elimination
-from tempering.models.pairwise.graph import Graph, colour_classes, graph_of, square_edges, torus_of
+from tempering.models.pairwise.graph import Graph, checked_graph, colour_classes, find_torus, square_edges
 from tempering.models.pairwise.kaufman import kaufman_log_z
 
 BETAS = np.array([0.0, 0.4, 1.0])
@@ -312,10 +312,10 @@ def test_kaufman_at_its_extremes():
 
 def test_the_torus_is_recognised_whoever_built_it():
     square = Ising.square(4, 6, 0.3)
-    assert torus_of(Ising(0.3, edges=square_edges(4, 6, True)).graph) == (4, 6, 0.3)
-    assert torus_of(Ising.square(2, 5, 0.3).graph) == (2, 5, 0.3)
-    assert torus_of(Ising.square(4, 6, 0.3, periodic=(True, False)).graph) is None
-    assert torus_of(_with_one_weak_bond(square)) is None
+    assert find_torus(Ising(0.3, edges=square_edges(4, 6, True)).graph) == (4, 6, 0.3)
+    assert find_torus(Ising.square(2, 5, 0.3).graph) == (2, 5, 0.3)
+    assert find_torus(Ising.square(4, 6, 0.3, periodic=(True, False)).graph) is None
+    assert find_torus(_with_one_weak_bond(square)) is None
     with_field = Ising.square(2, 3, 0.3, field=0.2)
     assert with_field.quick_log_z() == pytest.approx(_brute(with_field), abs=1e-10)
 
@@ -433,7 +433,7 @@ def test_frequencies_of_zero_and_one_are_smoothed():
 
 
 def test_repeated_edges_add_up_and_zeros_are_no_edges():
-    graph = graph_of("couplings", [0.5, 0.25, 1.0], [[0, 1], [1, 0], [1, 2]], None)
+    graph = checked_graph("couplings", [0.5, 0.25, 1.0], [[0, 1], [1, 0], [1, 2]], None)
     assert graph.edges.tolist() == [[0, 1], [1, 2]]
     assert graph.couplings.tolist() == [0.75, 1.0]
     assert Ising(MATRIX).edges.tolist() == [[0, 1], [0, 2]]

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 import checks
 import tempering as tp
 from tempering.models import GaussianMixture, paper_mixture
-from tempering.models.density.mixtures import covering
+from tempering.models.density.mixtures import covering_normal
 
 WEIGHTS = np.array([0.7, 2.0, 0.1])
 MEANS = np.array([[-1.5, 0.4], [2.0, 1.0], [0.3, -3.0]])
@@ -77,7 +77,7 @@ def test_the_default_base_covers_the_mixture(case):
         "line": (np.array([[0.0]] * 30 + [[40.0]]), np.ones((31, 1, 1))),
         "one": (MEANS[:1], COVARIANCES[:1]),
     }[case]
-    base = covering(means, covariances)
+    base = covering_normal(means, covariances)
     root = np.asarray(base.scale, np.float64)
     whitener = np.linalg.inv(root)
     distance = np.linalg.norm((means - np.asarray(base.mean)) @ whitener.T, axis=1).max()

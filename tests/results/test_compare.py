@@ -8,7 +8,6 @@ import pytest
 
 import exact
 import tempering as tp
-from tempering.api import runs
 from tempering.estimators.methods import METHODS, RunKind
 from tempering.results import Comparison, Entry, SideBySide
 from tempering.verdicts import Finding, Verdict
@@ -51,20 +50,19 @@ def test_the_json_has_what_scripts_look_for(everything):
     assert found["upper_bound"] == by_name["raise"]["log_z"]
 
 
-def test_methods_of_a_kind_share_one_run(monkeypatch):
+def test_methods_of_a_kind_share_one_run():
     """Three methods, two runs. Kills: a run per method."""
-    made = []
-    original = runs.Runs._walked
+    seen = []
 
-    def counted(self, kind, stage):
-        made.append((kind, stage.name))
-        return original(self, kind, stage)
+    def watch(progress):
+        seen.append((progress.run, progress.stage, progress.done))
 
-    monkeypatch.setattr(runs.Runs, "_walked", counted)
-    tp.compare(exact.small_rbm(), exact.BASE_FREQUENCIES, methods="rts,ts,ais", **QUICK)
-    assert made.count((RunKind.TEMPERED, "sample")) == 1
-    assert [kind for kind, _ in made].count(RunKind.ANNEALED) == 1
-    assert {kind for kind, _ in made} == {RunKind.TEMPERED, RunKind.ANNEALED}
+    tp.compare(exact.small_rbm(), exact.BASE_FREQUENCIES, methods="rts,ts,ais", watch=watch, **QUICK)
+    sampled = [done for run, stage, done in seen if (run, stage) == (RunKind.TEMPERED.value, "sampling")]
+    annealed = [done for run, _, done in seen if run == RunKind.ANNEALED.value]
+    assert sampled == sorted(set(sampled))  # each step once
+    assert annealed == sorted(set(annealed))
+    assert {run for run, _, _ in seen} == {RunKind.TEMPERED.value, RunKind.ANNEALED.value}
 
 
 def test_without_a_budget_others_get_what_tempering_takes():

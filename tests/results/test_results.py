@@ -94,7 +94,7 @@ def test_estimates_on_the_way_warn_of_nothing(method, num_chains):
     """Guards the live estimate of a run that has seen few rungs so far: pytest makes warnings errors."""
     seen = []
     quick(base="uniform", num_chains=num_chains, method=method, watch=seen.append)
-    assert [progress.stage for progress in seen] == 4 * ["anneal"] + 4 * ["equilibrate"] + 6 * ["sample"]
+    assert [progress.stage for progress in seen] == [*4 * ["annealing"], *4 * ["equilibrating"], *6 * ["sampling"]]
     assert [progress.estimate is not None for progress in seen] == 8 * [False] + 6 * [True]
 
 
@@ -126,7 +126,7 @@ def test_saving_again_replaces(tmp_path):
 
 def test_a_stopped_run_says_how_far_it_came(tmp_path):
     """Guards interrupted runs: sweeps done, not sweeps asked for, and no result file yet."""
-    part = quick(out=tmp_path, watch=lambda progress: progress.stage == "sample" and progress.done == 2)
+    part = quick(out=tmp_path, watch=lambda progress: progress.stage == "sampling" and progress.done == 2)
     assert not part.is_complete
     assert part.to_dict()["num_sweeps"] == 2
     assert not (tmp_path / "result.json").exists()

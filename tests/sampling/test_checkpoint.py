@@ -90,7 +90,7 @@ def test_a_run_is_resumed_where_blocks_were_joined(tmp_path, monkeypatch):
     how = {"num_sweeps": 31, "chunk_sweeps": 5}
     whole = quick(**how)
     assert whole.recording.stats.num_draws[0].tolist() == [8, 8, 8, 7]
-    part = quick(tmp_path, watch=lambda progress: progress.stage == "sample", **how)
+    part = quick(tmp_path, watch=lambda progress: progress.stage == "sampling", **how)
     for num_sweeps in (10, 15, 20, 25, 30, 31):
         part = quick(tmp_path, resume=True, watch=stop, **how)
         assert part.num_sweeps == num_sweeps

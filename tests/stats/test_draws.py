@@ -87,6 +87,7 @@ def test_draws_from_arrays_are_checked():
     draws = tp.stats.ReducedDraws.on_geometric_path(delta, np.array([0.0, 1.0]), rungs)
     assert draws.features.shape == (3, 1, 1)  # each draw a chain of its own
     assert draws.num_rungs == 2
+    assert repr(draws) == "ReducedDraws(3 chains × 1 draws, 2 rungs)"
     log_f = tp.stats.ReducedDraws.from_log_densities(np.outer(delta, [0.0, 1.0]), rungs)
     np.testing.assert_array_equal(log_f.features @ log_f.matrix.T, draws.features @ draws.matrix.T)
     for wrong in (np.array([0, 1]), np.array([0, 1, 2]), np.array([0, -1, 1]), np.array([0.0, 1.0, 1.0])):

@@ -28,7 +28,7 @@ def test_a_trace_keeps_states_and_their_weights():
     log_f = exact.log_densities(path)
     posterior = exact.rung_posterior(log_f, exact.LOG_PRIOR, exact.LOG_Z_GUESS)
     rows = exact.states_of(path, exact.patterns(5))
-    trace = StateTrace.empty(ladder, 40)
+    trace = StateTrace.empty(ladder)
     for i in range(6):
         x = jax.tree.map(lambda leaf, i=i: leaf[i], rows)
         bad = jnp.full(3, jnp.nan) if i == 4 else jnp.asarray(log_f[i], jnp.float32)
@@ -62,6 +62,7 @@ def test_effective_size_and_resampling():
     log_weights = np.log([[1.0, 3.0], [1e-300, 4.0]]) + 500
     draws = WeightedDraws({"a": np.arange(4.0).reshape(2, 2)}, log_weights, np.zeros((2, 2), np.int32), 2)
     assert draws.effective_size == pytest.approx(64 / 26)
+    assert repr(draws) == "WeightedDraws(2 chains × 2 draws, worth 2.5)"
     assert len(draws.resampled()["a"]) == 2
     np.testing.assert_array_equal(np.bincount(draws.resampled(800, seed=3)["a"].astype(int)), [100, 300, 0, 400])
 

@@ -1,6 +1,7 @@
 """Statistics: fed known draws, they hold what they say; joined in any grouping, they hold the same."""
 
 import dataclasses
+import inspect
 import itertools
 
 import equinox as eqx
@@ -15,7 +16,7 @@ from scipy.special import logsumexp
 import exact
 import tempering as tp
 from tempering._logspace import LogSum, log_mean_exp
-from tempering.stats import MAX_BLOCK_STEPS, Travel, chain_groups
+from tempering.stats import MAX_BLOCK_STEPS, Travel, chain_groups, group_sums
 
 
 def _draws(num: int, seed: int = 0, num_rungs: int = 3) -> tp.ladder.Draw:
@@ -175,6 +176,36 @@ def test_groups_of_chains_are_contiguous_and_even():
     assert chain_groups(3).tolist() == [0, 1, 2]
     assert sorted(np.bincount(chain_groups(107))) == [10] * 3 + [11] * 7
     assert np.all(np.diff(chain_groups(107)) >= 0)
+
+
+def test_sums_over_groups():
+    """Kills: a group that takes the first chain of the next, logarithms added."""
+    groups = np.array([0, 0, 1, 2, 2, 2])
+    per_chain = np.arange(12.0).reshape(6, 2)
+    np.testing.assert_array_equal(group_sums(per_chain, groups), [[2, 4], [4, 5], [24, 27]])
+    np.testing.assert_allclose(
+        group_sums(np.log(per_chain + 1), groups, np.logaddexp), np.log([[4, 6], [5, 6], [27, 30]])
+    )
+
+
+def test_statistics_print_as_one_line():
+    """Shapes and counts, never arrays."""
+    ladder = exact.small_ladder()
+    stats = tp.TemperingStats.empty(ladder)
+    recording = _recording(2, _draws(120), 60)
+    assert repr(stats) == "TemperingStats(3 rungs, leading axes ())"
+    assert repr(recording.stats) == "BlockedStats(1 chains × 120 draws, 3 rungs)"
+    assert repr(recording) == "Recording(BlockedStats(1 chains × 120 draws, 3 rungs), transition_sums)"
+
+
+def test_a_record_written_from_the_help_is_filled():
+    """The example of help(AbstractRecord), against the log densities of the draws."""
+    example = inspect.getdoc(tp.stats.AbstractRecord).split("```python\n")[1].split("\nfor block")[0]
+    names = {"AbstractRecord": tp.stats.AbstractRecord, "jax": jax, "jnp": jnp, "np": np}
+    exec(example, names)
+    draws = _draws(30)
+    total = _folded(names["SumOfLogF"](jnp.zeros(())), exact.small_ladder(), draws).on_host()
+    np.testing.assert_allclose(total, np.asarray(draws.log_f)[:, -1].sum(), rtol=1e-5)
 
 
 def test_run_refuses_a_block_longer_than_its_trace():

@@ -371,7 +371,8 @@ def test_it_joins_with_the_rest_of_optax():
     [
         (lambda: make_optimizer("lbfgs", 0.1), 'Unknown optimizer "lbfgs". Choose one of: sgd, adam, ssd, rmsspectral'),
         (lambda: make_optimizer("ssd", 0.1, momentum=0.9), 'no option "momentum". It takes: method'),
-        (lambda: make_optimizer("adam", 0.1, learning_rates=1), "It takes: b1, b2"),
+        (lambda: make_optimizer("adam", 0.1, decay=0.1), 'no option "decay". It takes: b1, b2, eps'),
+        (lambda: make_optimizer("adam", 0.1, learning_rates=1), "Did you mean `learning_rate`?"),
         (lambda: make_optimizer("sgd", -0.1), "`learning_rate` must be a finite number"),
         (lambda: spectral_descent(np.inf), "`learning_rate` must be"),
         (lambda: spectral_descent(np.ones(2)), "`learning_rate` must be"),

@@ -14,9 +14,9 @@ pytest.importorskip("optax", reason="training needs Optax")
 
 from tempering.training.metrics import Metrics
 from tempering.training.session import TrainingRun
-from tempering.training.settings import Checking, TrainSettings
+from tempering.training.settings import Checking, RunSettings, TrainSettings
 
-TINY = {"num_hidden": 4, "num_updates": 12, "batch_size": 20, "num_chains": 40, "num_sweeps": 2, "num_rungs": 8}
+TINY = {"num_hidden": 4, "num_updates": 12, "batch_size": 20, "num_sweeps": 2, "num_rungs": 8}
 ADAM = {"optimizer": "adam", "learning_rate": 0.02}
 
 
@@ -28,7 +28,8 @@ def some_data(num_rows: int = 60, num_visible: int = 8) -> np.ndarray:
 
 
 def run_of(directory=None, resume=False, data=None, **changes) -> TrainingRun:
-    settings = TrainSettings(**(TINY | ADAM | changes))
+    chains = {} if changes.get("method") == "cd" else {"num_chains": 40}
+    settings = RunSettings(**(TINY | chains | ADAM | changes))
     return TrainingRun(some_data() if data is None else data, some_data(20), settings=settings, directory=directory,
                        resume=resume)  # fmt: skip
 
@@ -93,6 +94,23 @@ def test_another_run_is_refused_and_a_longer_one_is_not(tmp_path):
     assert [row.num_updates for row in rows] == [13, 14]
 
 
+def test_a_run_is_whole_before_it_is_entered(tmp_path):
+    """Kills: attributes that only a `with` block makes, a directory that stays locked after a refusal."""
+    run = run_of(tmp_path)
+    assert not run.is_pretraining
+    assert run.trainer.num_updates == 0
+    run.close()
+    with pytest.raises(tp.InputError, match=r"`TrainingRun` has no argument `num_hidden`\. It takes: data, valid, "):
+        TrainingRun(some_data(), num_hidden=5)
+    with pytest.raises(tp.InputError, match="0 and 1"):
+        run_of(tmp_path, data=some_data() + 0.5)
+    with run_of(tmp_path) as run:
+        rows = list(run)
+    assert str(rows[-1]).startswith("update 12: train -")
+    assert str(run.outcome()).startswith(f"best update {run.outcome().best_update}: train -")
+    assert str(run.outcome()).endswith(", good")
+
+
 def test_looks_at_the_likelihood_may_be_rare_and_change_nothing_else(plain):
     _, often = plain
     rarely, rows = finished(run_of(track_every=4))
@@ -113,10 +131,13 @@ def test_the_trackers_chains_go_with_every_update_however_rarely_one_looks():
 
 
 def test_pretraining_may_have_a_rate_of_its_own():
-    plain, own = (TrainSettings(learning_rate=0.5, pretrain=words).before() for words in ("cd2:30", "cd2:30:1e-3"))
+    asked = [RunSettings(learning_rate=0.5, pretrain=words) for words in ("cd2:30", "cd2:30:1e-3")]
+    plain, own = (settings.for_pretraining() for settings in asked)
     assert (plain.num_sweeps, plain.num_updates, plain.rate) == (2, 30, 0.5)
     assert (own.num_sweeps, own.num_updates, own.rate) == (2, 30, 1e-3)
-    assert TrainSettings(optimizer="adam", pretrain="cd1:9").before().rate == TrainSettings(optimizer="adam").rate
+    assert RunSettings(optimizer="adam", pretrain="cd1:9").for_pretraining() == TrainSettings(
+        optimizer="adam", method="cd", num_sweeps=1, num_updates=9, is_tracked=False
+    )
 
 
 def test_training_stops_when_validation_has_fallen_by_more_than_its_band():
@@ -124,7 +145,7 @@ def test_training_stops_when_validation_has_fallen_by_more_than_its_band():
     data = some_data(12, 16)
     changes = {"num_hidden": 12, "num_updates": 600, "learning_rate": 0.1, "method": "pcd", "num_chains": 100,
                "early_stop": True, "data": data, "num_sweeps": 5}  # fmt: skip
-    settings = TrainSettings(**(TINY | ADAM | {k: v for k, v in changes.items() if k != "data"}))
+    settings = RunSettings(**(TINY | ADAM | {k: v for k, v in changes.items() if k != "data"}))
     rng = np.random.default_rng(8)
     valid = np.where(rng.random((40, 16)) < 0.15, ~some_data(40, 16).astype(bool), some_data(40, 16)).astype(np.float32)
     run = TrainingRun(data, valid, settings=settings)
@@ -178,11 +199,12 @@ def test_new_weights_never_recompile():
     ("changes", "words"),
     [({"pretrain": "cd:3"}, "cd1:2000"), ({"pretrain": "cd1:3:-1"}, "cd1:2000"), ({"pretrain": "cd1:3:e"}, "cd1:2000"),
      ({"follow_every": 0}, "follow_every"), ({"check": "ais"}, "ais:500"), ({"track_every": 0}, "track_every"),
-     ({"early_stop": True, "is_tracked": False}, "likelihood")],
+     ({"early_stop": True, "is_tracked": False}, "likelihood"), ({"check": "ais:5", "is_tracked": False}, "likelihood"),
+     ({"hidden": 5}, "`RunSettings` has no argument `hidden`. Did you mean `num_hidden`?")],
 )  # fmt: skip
 def test_words_that_mean_nothing_are_refused(changes, words):
     with pytest.raises(tp.InputError, match=words):
-        TrainSettings(**changes)
+        RunSettings(**changes)
 
 
 def test_lines_cut_short_by_a_kill_are_dropped(tmp_path):
@@ -196,7 +218,7 @@ def test_lines_cut_short_by_a_kill_are_dropped(tmp_path):
 
 def test_events_are_written_where_they_are_asked_for(tmp_path):
     pytest.importorskip("tensorboardX", reason="events need tensorboardX")
-    settings = TrainSettings(**(TINY | ADAM))
+    settings = RunSettings(**(TINY | ADAM | {"num_chains": 40}))
     finished(TrainingRun(some_data(), some_data(20), settings=settings, directory=tmp_path, log_events=True))
     assert list((tmp_path / "events").iterdir())
     with pytest.raises(tp.InputError, match="directory"):

@@ -15,9 +15,10 @@ from tempering import Verdict
 from tempering.models.rbm.batch import Parameters, moments_of, weighted_moments
 from tempering.stats import BlockedStats, Travel
 from tempering.training.anchor import LOOK, left_out
-from tempering.training.phases import ContrastiveDivergence, Persistent, gradient
-from tempering.training.tempered import Reading, _told, follow
-from tempering.training.tracker import Tracker, parameters
+from tempering.training.phases import ContrastiveDivergence, loss_gradient
+from tempering.training.phases import PersistentContrastiveDivergence as PCD
+from tempering.training.tempered import Reading, _correction, follow
+from tempering.training.tracker import Tracker, device_parameters
 
 NUM_VISIBLE, NUM_HIDDEN = 20, 6
 ANCHOR = tp.AnnealedStart(60, (40, 60))
@@ -43,13 +44,13 @@ def first_rbm(scale: float = 0.01) -> tp.RBM:
 
 def trained(phase, rate: float, num_updates: int, seed: int = 0):
     """Parameters after every update of plain gradient ascent."""
-    rbm, rng = parameters(first_rbm()), np.random.default_rng(seed)
+    rbm, rng = device_parameters(first_rbm()), np.random.default_rng(seed)
     state = phase.start(jax.random.key(seed), rbm, jnp.zeros(NUM_VISIBLE))
 
     @jax.jit
     def step(key, rbm, batch, state):
         model, state = phase(key, rbm, batch, state)
-        down = gradient(moments_of(rbm, batch), model)
+        down = loss_gradient(moments_of(rbm, batch), model)
         return Parameters(*(a - rate * b for a, b in zip(rbm, down, strict=True))), state
 
     for number in range(num_updates):
@@ -62,7 +63,7 @@ def exact_log_z(rbm: Parameters) -> float:
     return tp.RBM(*(np.asarray(a, np.float64) for a in rbm)).exact_log_z()
 
 
-@pytest.mark.parametrize("phase", [ContrastiveDivergence(1), Persistent(50, 2)], ids=["cd", "pcd"])
+@pytest.mark.parametrize("phase", [ContrastiveDivergence(1), PCD(50, 2)], ids=["cd", "pcd"])
 def test_the_band_holds_while_an_rbm_is_trained(phase):
     """Updates are not independent, so that this is a check for gross faults; the study has the rates.
 
@@ -123,14 +124,14 @@ def test_an_anchor_is_not_believed_before_its_chains_have_forgotten_the_annealin
     assert finding.seen.startswith(f"{ANCHOR.num_steps + 3} sweeps did not find log Z: ")
     assert "round trips per chain" in finding.seen
     assert tracker.tracked.std_error == np.inf
-    assert tracker.update(*parameters(first_rbm(scale=1.5))).verdict is Verdict.LOST
+    assert tracker.update(*device_parameters(first_rbm(scale=1.5))).verdict is Verdict.LOST
 
 
 def test_what_an_anchor_knows_of_its_error_beyond_its_groups_fades_with_its_answer():
     """By eq. 24 an update replaces α of it. Kills: an error that stays, one that is forgotten at once."""
     tracker = Tracker(first_rbm(), base=DATA, seed=3, **SMALL)
     tracker._anchor_error = 7.0
-    errors = [tracker.update(*parameters(first_rbm())).std_error for _ in range(3)]
+    errors = [tracker.update(*device_parameters(first_rbm())).std_error for _ in range(3)]
     np.testing.assert_allclose(errors, 7.0 * 0.8 ** np.arange(1, 4), rtol=1e-3)  # the rest is less than 0.1
 
 
@@ -152,8 +153,8 @@ def test_chains_that_make_the_gradient_are_followed_too():
     assert abs(np.mean(errors)) < 6 * np.mean(claimed)
 
 
-@pytest.mark.parametrize("looks_back", [False, True])
-def test_a_change_that_is_the_same_for_every_state_is_found_exactly(looks_back):
+@pytest.mark.parametrize("is_backward", [False, True])
+def test_a_change_that_is_the_same_for_every_state_is_found_exactly(is_backward):
     """The last hidden unit is tied to nothing: its bias changes log Z_k by softplus(β_k b′) − softplus(β_k b).
 
     Kills: the sign of a look ahead or back, rungs in another order, the change left out.
@@ -162,21 +163,23 @@ def test_a_change_that_is_the_same_for_every_state_is_found_exactly(looks_back):
     weights = np.where(np.arange(NUM_HIDDEN) == NUM_HIDDEN - 1, 0.0, first.weights)
     before, after = (tp.RBM(weights, first.vbias, np.append(first.hbias[:-1], bias)) for bias in (0.3, 1.1))
     tracker = Tracker(before, base=DATA, seed=3, **SMALL)
-    known = tracker.followed.ladder.log_z_guess
+    known = tracker.chains.ladder.log_z_guess
     followed, _, _ = follow(
-        jax.random.key(0), tracker.followed, parameters(after), jnp.float32(0.0), 2, looks_back=looks_back
+        jax.random.key(0), tracker.chains, device_parameters(after), jnp.float32(0.0), 2, is_backward=is_backward
     )
     betas = np.linspace(0, 1, 20)
     expected = np.logaddexp(0, 1.1 * betas) - np.logaddexp(0, 0.3 * betas)
     np.testing.assert_allclose(followed.ladder.log_z_guess - known, expected, atol=2e-5)
-    np.testing.assert_allclose(followed.without - tracker.followed.without, np.tile(expected, (20, 1)), atol=2e-5)
+    np.testing.assert_allclose(
+        followed.log_z_without - tracker.chains.log_z_without, np.tile(expected, (20, 1)), atol=2e-5
+    )
 
 
 def test_news_are_measured_against_the_prior():
     """By hand: ĉ_k ∝ r_k e^{d_k} says that log Z_k is off by d_k. Kills: the prior forgotten."""
     log_prior = jnp.log(jnp.array([0.2, 0.3, 0.5]))
     off = jnp.array([0.0, 0.4, -0.7])
-    told = _told(jnp.tile(jnp.exp(log_prior + off), (4, 1)), log_prior)
+    told = _correction(jnp.tile(jnp.exp(log_prior + off), (4, 1)), log_prior)
     np.testing.assert_allclose(told.pooled, off, atol=1e-6)
     np.testing.assert_allclose(told.without, np.tile(off, (4, 1)), atol=1e-6)
 
@@ -198,11 +201,11 @@ def test_what_steady_news_leave_behind_is_caught_up():
     )  # fmt: skip
     behind = dataclasses.replace(nothing, innovation=jnp.asarray(news), innovation_without=jnp.asarray(news + spread))
     base = tracker._log_z_base
-    tracked = tracker._read(behind, ())
+    tracked = tracker._at_reading(behind, ())
     catch_up = 0.8 * 0.6**2 / news**2
     assert tracked.log_z - base == pytest.approx(catch_up * news, rel=1e-5)
     assert tracked.std_error == pytest.approx(np.hypot(0.6, catch_up * noise), rel=1e-5)
-    just_noise = tracker._read(dataclasses.replace(behind, innovation=jnp.float32(0.9 * noise)), ())
+    just_noise = tracker._at_reading(dataclasses.replace(behind, innovation=jnp.float32(0.9 * noise)), ())
     assert just_noise.log_z == base
     assert just_noise.std_error == 0
 
@@ -216,7 +219,7 @@ def test_chains_are_dealt_out_to_groups():
 def test_an_anchor_gives_the_tracker_its_own_answer_and_that_without_each_group():
     """A ratio of sums lies between the same ratios with one group left out. Kills: Ẑ of the warm-up, other groups."""
     tracker = Tracker(first_rbm(scale=0.5), base=DATA, seed=3, **SMALL)
-    known, without = np.asarray(tracker.followed.ladder.log_z_guess), np.asarray(tracker.followed.without)
+    known, without = np.asarray(tracker.chains.ladder.log_z_guess), np.asarray(tracker.chains.log_z_without)
     assert np.all(without.min(axis=0) <= known + 1e-5)
     assert np.all(known - 1e-5 <= without.max(axis=0))
     assert len(np.unique(without[:, -1])) == tracker.num_groups
@@ -261,9 +264,9 @@ def test_new_weights_compile_nothing(monkeypatch):
 def test_larger_fields_than_foreseen_are_foreseen_next_time():
     tracker = Tracker(first_rbm(), base=DATA, **SMALL)
     rbm = first_rbm()
-    before = float(tracker._followed_path.sums.bound)
+    before = float(tracker._path.sums.bound)
     tracked = tracker.update(rbm.weights, rbm.vbias, rbm.hbias + 2 * before)
-    assert float(tracker._followed_path.sums.bound) > 2 * before
+    assert float(tracker._path.sums.bound) > 2 * before
     assert np.isfinite(tracked.log_z)
 
 
@@ -272,6 +275,11 @@ def test_larger_fields_than_foreseen_are_foreseen_next_time():
     [
         ({"alpha": 0.0}, "alpha"),
         ({"num_chains": 30, "num_groups": 20}, "multiple"),
+        ({"num_sweeps": 0}, "`num_sweeps` must be a whole number, 1 or more; got 0"),
+        ({"num_rungs": 1}, "`num_rungs` must be a whole number, 2 or more"),
+        ({"num_groups": 3}, "`num_groups`"),
+        ({"patience": 0}, "`patience`"),
+        ({"chains": 200}, "`Tracker` has no argument `chains`. Did you mean `num_chains`?"),
     ],
 )
 def test_wrong_settings_are_refused(settings, words):
@@ -308,13 +316,13 @@ def test_the_tempered_gradient_agrees_with_enumeration():
     )
 
     def tempered(key):
-        return follow(key, tracker.followed, parameters(rbm), jnp.float32(0.0), 25, looks_back=True)[2].vh
+        return follow(key, tracker.chains, device_parameters(rbm), jnp.float32(0.0), 25, is_backward=True)[2].vh
 
     found = np.asarray(jax.jit(jax.vmap(tempered))(jax.random.split(jax.random.key(0), 300)))
     checks.assert_within(found.mean(axis=0), exact.vh, found.std(axis=0, ddof=1) / np.sqrt(300) + 1e-5)
 
     def persistent(key, v):
-        return Persistent(40, 25)(key, parameters(rbm), v, v)[0].vh
+        return PCD(40, 25)(key, device_parameters(rbm), v, v)[0].vh
 
     plain = np.asarray(jax.jit(jax.vmap(persistent))(jax.random.split(jax.random.key(1), 300), draws))
     assert found.var(axis=0).sum() < 0.5 * plain.var(axis=0).sum()

@@ -14,7 +14,7 @@ import tempering as tp
 from tempering.estimators import Adjusted, sams, wang_landau
 from tempering.kernels import Guided, GuidedTempering
 from tempering.sampling import Setup
-from tempering.sampling.checkpoint import StageDirectory, StageTemplate
+from tempering.sampling.checkpoint import StageDirectory, checkpoint_templates
 from tempering.stats import Occupancy, chain_groups
 from tempering.warmups import SelfAdjusting, adjust
 from tempering.warmups.self_adjusting import corrected, halved, sams_gains
@@ -185,13 +185,13 @@ def test_the_stages_end_in_sampling_with_the_mean_of_the_groups(rule):
     """Kills: one update too many or too few, the Ẑ of one group for all, positions thrown away."""
     ladder, how, key = exact.small_ladder(), SelfAdjusting(rule, num_steps=10, update_steps=3), jax.random.key(6)
     stage, stages = how.first(Setup(key, ladder, tp.BlockGibbs(), 30)), []
-    while not stage.is_last:
+    while not stage.is_sampling:
         for reached in stage.walk(key):
             stage = reached
         stages.append(stage)
         stage = how.after(Setup(key, ladder, tp.BlockGibbs(), stage.num_chains, 50), stage)
-    assert [s.name for s in stages] == ["adjust"] * 4
-    assert stage.warmup_steps == 12
+    assert [s.kind.label for s in stages] == ["adjusting"] * 4
+    assert stage.warmup.num_steps == 12
     assert stage.num_steps == 50
     mean = adjust(key, ladder, tp.BlockGibbs(), 30, how).log_z.mean(axis=0)
     np.testing.assert_allclose(stage.ladder.log_z_guess, mean, atol=1e-6)
@@ -215,13 +215,13 @@ def test_an_adjustment_is_resumed_to_the_same_bits(tmp_path, rule):
     ladder, how, key = exact.small_ladder(), SelfAdjusting(rule, num_steps=12, update_steps=2), jax.random.key(7)
     expected = adjust(key, ladder, tp.BlockGibbs(), 20, how)
     first = how.first(Setup(key, ladder, tp.BlockGibbs(), 20))
-    template = StageTemplate([first], ladder)
+    templates = checkpoint_templates(how, Setup(key, ladder, tp.BlockGibbs(), 20))
     stage = first
     with StageDirectory(tmp_path, {}, resume=True) as directory:
         for number in range(how.num_updates):
             for reached in stage.walk(key):
                 directory.save(reached, 0.0)
-            stage, _ = directory.restore(template)
+            stage, _ = directory.restore(templates)
             if number + 1 < how.num_updates:
                 stage = how.after(Setup(key, ladder, tp.BlockGibbs(), stage.num_chains, 1), stage)
     ended = how.outcome(stage)

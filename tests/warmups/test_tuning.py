@@ -137,7 +137,7 @@ def _stages(warmup: Tuned, num_steps: int) -> list:
         for reached in stage.walk(setup.key, Keep(moves=True)):
             stage = reached
         stages.append(stage)
-        if stage.is_last:
+        if stage.is_sampling:
             return stages
         stage = warmup.after(setup, stage)
 
@@ -149,8 +149,14 @@ def tuned():
 
 
 def test_stages_follow_one_another(tuned):
-    assert [stage.name for stage in tuned] == ["tune"] * 20 + ["anneal", "equilibrate", "equilibrate", "sample"]
-    assert tuned[-1].warmup_steps == 100 + 60 + 60 + 120
+    assert [stage.kind.label for stage in tuned] == [
+        *["tuning steps"] * 20,
+        "annealing",
+        "equilibrating",
+        "equilibrating",
+        "sampling",
+    ]
+    assert tuned[-1].warmup.num_steps == 100 + 60 + 60 + 120
     assert len({stage.number for stage in tuned}) == len(tuned)  # each has keys of its own
 
 

@@ -25,7 +25,7 @@ def _drive(warmup, ladder: tp.Ladder, num_chains: int, num_steps: int, seed: int
         for block in blocks:
             stage = stage.after_block(block.num_steps, block.states, block.record.on_host())
         finished.append(stage)
-        if stage.is_last:
+        if stage.is_sampling:
             return finished
         stage = warmup.after(Setup(key, ladder, move, num_chains, num_steps), stage)
 
@@ -41,9 +41,9 @@ def annealed(ladder) -> list[Stage]:
 
 
 def test_stages_follow_one_another(annealed):
-    assert [stage.name for stage in annealed] == ["anneal", "equilibrate", "equilibrate", "sample"]
+    assert [stage.kind.label for stage in annealed] == ["annealing", "equilibrating", "equilibrating", "sampling"]
     assert [stage.number for stage in annealed] == [0, 1, 2, 3]
-    assert [stage.warmup_steps for stage in annealed] == [0, 60, 100, 160]
+    assert [stage.warmup.num_steps for stage in annealed] == [0, 60, 100, 160]
     assert all(stage.done == stage.num_steps for stage in annealed)
 
 
@@ -84,7 +84,7 @@ def test_initial_iterations_stop_when_the_rungs_are_even(ladder):
     """Each stage before the last was not flat, the last one was, and the run that follows is settled."""
     stages = _drive(tp.InitialIterations(steps=50, max_iterations=60), ladder, 400, 50)
     iterations = stages[:-1]
-    assert all(stage.name == "iterate" for stage in iterations)
+    assert all(stage.kind.label == "initial iterations" for stage in iterations)
     assert [is_flat(stage.recording) for stage in iterations] == [False] * (len(iterations) - 1) + [True]
     assert stages[-1].is_equilibrated
     off = np.abs(np.exp(log_occupancy(iterations[-1].recording.stats)) - 1 / 11)
@@ -93,7 +93,7 @@ def test_initial_iterations_stop_when_the_rungs_are_even(ladder):
 
 def test_initial_iterations_that_run_out_say_so(ladder):
     stages = _drive(tp.InitialIterations(steps=1, max_iterations=2), ladder, 20, 10)
-    assert [stage.name for stage in stages] == ["iterate", "iterate", "sample"]
+    assert [stage.kind.label for stage in stages] == ["initial iterations"] * 2 + ["sampling"]
     assert not stages[-1].is_equilibrated
     warmup = tp.InitialIterations(steps=1, max_iterations=2)
     result = tp.estimate(exact.small_rbm(), exact.BASE_FREQUENCIES, warmup=warmup, num_chains=20, num_rungs=11)
@@ -116,7 +116,7 @@ def test_iterations_that_grow(ladder):
     warmup = tp.InitialIterations(steps=12, max_iterations=4, min_iterations=4, growth=2.0, max_steps=50)
     stages = _drive(warmup, ladder, 20, 10)
     assert [stage.num_steps for stage in stages] == [12, 24, 48, 50, 10]
-    assert [stage.warmup_steps for stage in stages] == [0, 12, 36, 84, 134]
+    assert [stage.warmup.num_steps for stage in stages] == [0, 12, 36, 84, 134]
     assert all(stage.recording.stats.num_draws.sum() == 20 * stage.num_steps for stage in stages)
     assert [tp.InitialIterations().steps_of(number) for number in (0, 1, 400)] == [50, 50, 50]
     assert tp.InitialIterations(steps=7000, growth=10.0).steps_of(10**6) == 7000  # the first one is never cut

@@ -2,7 +2,7 @@
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import reduce
 from typing import Any
 
@@ -10,79 +10,114 @@ import jax
 import numpy as np
 
 from tempering._errors import InputError
+from tempering._signatures import suggests
+from tempering.api.progress import Progress, Watch
 from tempering.api.runs import Plan, Runs
-from tempering.api.settings import Settings
+from tempering.api.settings import Betas, RungWeights, Settings, check_count, check_model, check_move
 from tempering.estimators.methods import METHODS, Method, RunKind
-from tempering.kernels import AbstractMove, BlockGibbs
+from tempering.kernels import AbstractMove
 from tempering.ladder import AbstractPath, Ladder
 from tempering.models import AbstractModel
 from tempering.results import Comparison, Entry, SideBySide
+from tempering.sampling import AbstractWarmup
 from tempering.stats import Keep
-from tempering.warmups import AnnealedStart, tuned_if_needed
+from tempering.warmups import tuned_if_needed
 
 _FULL_WARMUP_BUDGET = 1500  # with less than this in all, the default warm-up shrinks to a third of it
-_MIN_BUDGET = 4  # a step of annealing, two of settling, one that counts
+_MIN_BUDGET = 4  # a step of annealing, two of equilibration, one that counts
+_ONE_LENGTH = "Methods are compared at one number of sweeps: give `budget`, or `num_sweeps`."
 
-Watch = Callable[[int, RunKind, str, float], None]
 
-
+@suggests({
+    "target_error": f"That is for `estimate`. {_ONE_LENGTH}",
+    "max_sweeps": _ONE_LENGTH, "max_seconds": _ONE_LENGTH,
+    "out": "Save what it returns: `comparison.to_json()`.",
+})  # fmt: skip
 def compare(
     model: AbstractModel,
     base: Any = None,
     *,
     data: np.ndarray | None = None,
-    move: AbstractMove | None = None,
     methods: str | Iterable[str] = "all",
     budget: int | None = None,
+    num_chains: int = Settings.num_chains,
+    num_sweeps: int = Settings.num_sweeps,
+    num_rungs: int | str = Settings.num_rungs,
+    betas: Betas = Settings.betas,
+    rung_weights: RungWeights = Settings.rung_weights,
+    move: AbstractMove | None = None,
+    warmup: str | AbstractWarmup = Settings.warmup,
     repeats: int = 1,
     truth: float | None = None,
+    seed: int = Settings.seed,
     watch: Watch | None = None,
-    **settings: Any,
 ) -> Comparison:
-    """log Z by every method, each at the same number of sweeps per chain; methods that can share a run share it.
+    """Estimate log Z by every method, each at the same number of sweeps per chain.
 
     ```python
-    comparison = compare(rbm, base=training_data, methods="rts,mbar,ais", budget=1500)
+    comparison = tp.compare(rbm, base=training_data, methods="rts,mbar,ais", budget=1500)
+    print(comparison)  # a table
     comparison.agree, comparison.lower_bound, comparison.upper_bound
     ```
 
-    `budget` counts all sweeps of a chain, warm-up included; without it tempering takes its warm-up and `num_sweeps`,
-    and the others as many as that. `data` (or `base`, where it is rows of data) gives the starts of RAISE, which "all"
-    leaves out where there are none. With `repeats` other seeds follow, and with a `truth`, given or enumerated, their
-    errors are counted. `watch` hears the repeat, the run under way, its stage, and how much of that is done.
+    Methods that can read the same run share it.
+
+    Args:
+        model: What log Z is wanted of.
+        base: What tempering starts from; see `estimate`.
+        data: Rows from which RAISE starts. Without them, rows of data given as `base` serve; without either "all"
+            leaves RAISE out.
+        methods: "all", or names with commas between them, or a list of names.
+        budget: Sweeps per chain in all, the warm-up included. Without it tempering takes its warm-up and `num_sweeps`,
+            and the others as many as that.
+        num_chains: Independent chains.
+        num_sweeps: Sweeps per chain after the warm-up, where no `budget` is given.
+        num_rungs: Inverse temperatures, or "auto".
+        betas: Where the rungs are; see `estimate`.
+        rung_weights: How much of the tempered run each rung gets; see `estimate`.
+        move: How x moves, where the model's own way is not wanted.
+        warmup: Its name, or an object of `tp.warmups`.
+        repeats: How many seeds, from `seed` on.
+        truth: The true log Z, from which errors are counted; enumerated where that is quick.
+        seed: The first seed.
+        watch: Called with a `Progress` of the run under way, after every chunk.
+
+    Returns:
+        Every method's answer, verdict and cost, and whether any two disagree.
+
+    Raises:
+        InputError: An argument cannot be used as asked.
     """
-    asked = Settings(**settings).with_spacing(model.spacing())
-    if asked.target_error is not None:
-        raise InputError(
-            "`target_error` is for `estimate`; methods are compared at one number of sweeps. Give `budget`."
-        )
-    _check_counts(budget, repeats)
+    settings = Settings(num_chains, num_sweeps, num_rungs, betas, rung_weights, warmup, seed=seed)
+    check_model(model)
+    check_move(move)
+    settings = settings.with_spacing(model.spacing())
+    check_count("repeats", repeats, 1)
+    if budget is not None:
+        check_count("budget", budget, _MIN_BUDGET, " sweeps")
     base = data if base is None else base
     rows = data if data is not None else _rows_of(base)
     chosen = _chosen(methods, has_rows=rows is not None)
-    path = model.path(base, asked.make_betas())
-    plan = _plan(
-        path, model.move() if move is None else move, asked, budget, reduce(_both, (method.keep for method in chosen))
-    )
+    path = model.path(base, settings.make_betas())
+    keep = reduce(_both, (method.keep for method in chosen))
+    plan = _plan(path, model.move() if move is None else move, settings, budget, keep)
     sides = []
     for repeat in range(repeats):
-        seed = (asked.seed + repeat) % 2**32
-        own = (
-            plan if rows is None else dataclasses.replace(plan, rows=_starts(model, path, rows, plan.num_chains, seed))
-        )
-        runs = Runs(own, jax.random.key(seed), _heard(watch, repeat))
-        sides.append(SideBySide(seed, tuple(_entry(method, runs, plan.ladder) for method in chosen)))
-    return Comparison(tuple(sides), model.quick_log_z() if truth is None else truth, plan.num_chains)
+        number = (seed + repeat) % 2**32
+        starts = None if rows is None else _starts(model, path, rows, num_chains, number)
+        runs = Runs(dataclasses.replace(plan, rows=starts), jax.random.key(number), _heard(watch, repeat))
+        sides.append(SideBySide(number, tuple(_entry(method, runs, plan.ladder) for method in chosen)))
+    return Comparison(tuple(sides), model.quick_log_z() if truth is None else truth, num_chains)
 
 
 def _plan(path: AbstractPath, move: AbstractMove, asked: Settings, budget: int | None, keep: Keep) -> Plan:
     ladder = Ladder.create(path, asked.make_log_prior(asked.make_betas()))
     warmup = asked.make_warmup()
-    if isinstance(warmup, AnnealedStart):
-        budget = asked.num_sweeps + warmup.num_steps if budget is None else budget
-        if asked.warmup == "annealed" and budget < _FULL_WARMUP_BUDGET:
+    if warmup.total_steps is not None:
+        budget = asked.num_sweeps + warmup.total_steps if budget is None else budget
+        if asked.warmup == Settings.warmup and budget < _FULL_WARMUP_BUDGET:
             warmup = warmup.scaled(budget / _FULL_WARMUP_BUDGET)
-    keep = dataclasses.replace(keep, moves=not isinstance(move, BlockGibbs))
+    keep = dataclasses.replace(keep, moves=not move.always_accepts)
     return Plan(ladder, move, tuned_if_needed(warmup, move), asked.num_chains, asked.num_sweeps, budget, keep)
 
 
@@ -103,7 +138,7 @@ def _chosen(methods: str | Iterable[str], *, has_rows: bool) -> list[Method]:
     if unknown or not names:
         raise InputError(f"`methods` must be all, or some of {', '.join(METHODS)}; got {', '.join(unknown) or 'none'}.")
     if not has_rows and any(METHODS[name].kind is RunKind.DOWN_FROM_DATA for name in names):
-        raise InputError("`raise` starts from rows of data: give them as data or base, or use reverse_ais instead.")
+        raise InputError("`raise` starts from rows of data: give them as `data` or `base`, or use reverse_ais instead.")
     return [method for name, method in METHODS.items() if name in names]
 
 
@@ -123,12 +158,8 @@ def _both(one: Keep, other: Keep) -> Keep:
     return Keep(**{f.name: getattr(one, f.name) or getattr(other, f.name) for f in dataclasses.fields(Keep)})
 
 
-def _heard(watch: Watch | None, repeat: int) -> Callable[[RunKind, str, float], None]:
-    return lambda kind, stage, share: None if watch is None else watch(repeat, kind, stage, share)
+def _heard(watch: Watch | None, repeat: int) -> Watch:
+    def heard(progress: Progress) -> bool | None:
+        return None if watch is None else watch(dataclasses.replace(progress, repeat=repeat))
 
-
-def _check_counts(budget: int | None, repeats: int) -> None:
-    if not isinstance(repeats, int) or repeats < 1:
-        raise InputError(f"`repeats` must be a whole number, 1 or more; got {repeats!r}.")
-    if budget is not None and (not isinstance(budget, int) or budget < _MIN_BUDGET):
-        raise InputError(f"`budget` must be a whole number of sweeps, {_MIN_BUDGET} or more; got {budget!r}.")
+    return heard

@@ -5,22 +5,37 @@ import dataclasses
 import numpy as np
 
 from tempering._errors import InputError
+from tempering._signatures import suggests
 from tempering.estimators import LogZ
+from tempering.models import AbstractModel
 from tempering.results import LogRatio, Result
 from tempering.verdicts import Finding
 
 
+@suggests()
 def log_ratio(a: Result | LogZ, b: Result | LogZ) -> LogRatio:
-    """log Z_a − log Z_b, the log Bayes factor where both are evidences of the same data.
+    """log Z_a − log Z_b with its error: the log Bayes factor, where both are evidences of the same data.
 
     ```python
-    log_ratio(estimate(model_a), estimate(model_b, seed=1)).summary()
+    print(tp.log_ratio(tp.estimate(model_a), tp.estimate(model_b, seed=1)))
     ```
 
     Errors add in quadrature, and so do the distances to each end of the two intervals, which need not be symmetric
-    (MOVER: Zou and Donner 2008). That is for independent runs: give them different seeds, for runs with one seed share
-    random numbers, and the error told is then not theirs.
+    (MOVER: Zou and Donner 2008).
+
+    Args:
+        a: The first answer.
+        b: The second, from a run of its own with another seed.
+
+    Returns:
+        The log ratio with its standard error, its 95 % interval and the graver of the two verdicts.
+
+    Caveats: this is for independent runs. Runs with one seed share random numbers, and the error is then not theirs.
     """
+    for name, answer in (("a", a), ("b", b)):
+        if not isinstance(answer, Result | LogZ):
+            what = "a model" if isinstance(answer, AbstractModel) else f"a {type(answer).__name__}"
+            raise InputError(f"`{name}` must be a result, got {what}. Estimate both: log_ratio(tp.estimate(model), …).")
     if a is b or _is_same_run(a, b):
         raise InputError(
             "log_ratio(a, b) needs two runs, and these are one: their ratio is 1 whatever the model. Estimate both "

@@ -1,9 +1,10 @@
 """The runs behind a comparison: each kind is made once, at one cost, however many methods read it."""
 
 import dataclasses
+import functools
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,21 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from tempering._types import Key, State
-from tempering.diagnosis import diagnose, unequilibrated
+from tempering.api.progress import Progress
 from tempering.estimators.methods import RunKind, TemperedRun
-from tempering.kernels import (
-    AbstractMove,
-    AnnealDown,
-    ContinuousPosition,
-    ContinuousTempering,
-    Position,
-    positions_at_target,
-)
+from tempering.kernels import AbstractMove, AnnealDown, ContinuousPosition, ContinuousTempering, positions_at_target
 from tempering.ladder import Ladder
-from tempering.sampling import AbstractWarmup, Setup, Stage, block_steps
-from tempering.stats import Keep, Recording, systematic_picks
+from tempering.sampling import AbstractWarmup, Setup, Stage, walk_stages
+from tempering.stats import BlockedStats, Keep, systematic_picks
 from tempering.verdicts import Finding
-from tempering.warmups import AnnealedStart, SelfAdjusting, annealing_ladder
+from tempering.warmups import AnnealedStart, Annealing, SelfAdjusting, adjust, annealing_ladder
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +46,19 @@ class Plan:
     rows: State | None = None  # states made of data, one per chain, for passes down from them
 
 
+class _Tempered(NamedTuple):
+    """The tempered run, which others go on from."""
+
+    begun: Stage  # sampling about to begin: its ladder, its move, and where the chains start
+    ended: Stage
+    earlier: tuple[BlockedStats, ...]  # of the warm-up's tempered stages, each under its own Ẑ
+    seconds: float
+
+    @property
+    def num_sweeps(self) -> int:
+        return self.ended.warmup.num_steps + self.ended.num_steps
+
+
 class Runs:
     """The runs of one plan and one key, each made when it is first asked for.
 
@@ -59,8 +66,8 @@ class Runs:
     it had been each one's own; the draws that passes down start from do not.
     """
 
-    def __init__(self, plan: Plan, key: Key, watch: Callable[[RunKind, str, float], None]):
-        """`watch` hears which run is under way, at which stage, and how much of the stage is done."""
+    def __init__(self, plan: Plan, key: Key, watch: Callable[[Progress], Any]):
+        """`watch` hears how far each run has come."""
         self.plan, self.key, self.watch = plan, key, watch
         self._finished: dict[RunKind, FinishedRun] = {}
         self._makers: dict[RunKind, Callable[[RunKind], FinishedRun]] = {
@@ -82,29 +89,32 @@ class Runs:
     @property
     def budget(self) -> int:
         """Sweeps per chain that every run may take."""
-        return self.finished(RunKind.TEMPERED).num_sweeps if self.plan.budget is None else self.plan.budget
+        return self.tempered.num_sweeps if self.plan.budget is None else self.plan.budget
+
+    @functools.cached_property
+    def tempered(self) -> _Tempered:
+        """The run of simulated tempering, with its warm-up."""
+        plan, started = self.plan, time.perf_counter()
+        setup = Setup(self.key, plan.ladder, plan.move, plan.num_chains, plan.num_sweeps, plan.budget)
+        begun, earlier, stage = None, [], None
+        for stage in walk_stages(plan.warmup, setup, plan.keep, chunk_steps=1):
+            if stage.done:
+                self._watch(RunKind.TEMPERED, stage)
+            elif stage.is_sampling:
+                begun = stage
+            if stage.is_finished and stage.kind.is_tempered and not stage.is_sampling:
+                earlier.append(stage.recording.stats)
+        assert begun is not None and stage is not None  # noqa: PT018  every run ends with sampling
+        return _Tempered(begun, stage, tuple(earlier), time.perf_counter() - started)
 
     def _tempered(self, kind: RunKind) -> FinishedRun:
-        plan, started, earlier = self.plan, time.perf_counter(), []
-        setup = Setup(self.key, plan.ladder, plan.move, plan.num_chains, plan.num_sweeps)
-        stage = plan.warmup.first(setup)
-        while not stage.is_last:
-            stage = self._walked(kind, stage)
-            if isinstance(stage.recording, Recording):  # tempered under one Ẑ, as annealing and adjusting are not
-                earlier.append(stage.recording.stats)
-            done = stage.warmup_steps + stage.num_steps
-            if plan.budget is not None:
-                setup = dataclasses.replace(setup, num_steps=max(1, plan.budget - done))
-            stage = plan.warmup.after(setup, stage)
-        self._sampling = stage
-        self._sampled = stage = self._walked(kind, stage)
-        run = TemperedRun(stage.ladder.path, stage.recording, tuple(earlier))
-        return self._finish(run, stage, started)
+        ended = self.tempered.ended
+        run = TemperedRun(ended.ladder.path, ended.recording, self.tempered.earlier)
+        return self._diagnosed(run, ended, self.tempered.seconds)
 
     def _continuous(self, kind: RunKind) -> FinishedRun:
         """From the same warm-up as the tempered run, whose Ẑ and positions it takes."""
-        tempered, started = self.finished(RunKind.TEMPERED), time.perf_counter()
-        before = self._sampling
+        before, started = self.tempered.begun, time.perf_counter()
         betas = np.asarray(before.ladder.path.betas)[np.asarray(before.states.rung)]
         stage = dataclasses.replace(
             before,
@@ -113,62 +123,54 @@ class Runs:
             states=ContinuousPosition(before.states.x, jnp.asarray(betas)),
         )
         stage = self._walked(kind, stage)
-        finished = self._finish(stage.recording.stats, stage, started)
-        shared = tempered.seconds * before.warmup_steps / tempered.num_sweeps
-        return dataclasses.replace(finished, seconds=finished.seconds + shared)
+        shared = self.tempered.seconds * before.warmup.num_steps / self.tempered.num_sweeps
+        return self._diagnosed(stage.recording.stats, stage, time.perf_counter() - started + shared)
 
     def _annealed(self, kind: RunKind) -> FinishedRun:
         setup, started = self._setup(kind), time.perf_counter()
-        stage = AnnealedStart(anneal_steps=self.budget).first(setup)
-        stage = self._walked(kind, stage)
+        stage = self._walked(kind, AnnealedStart(anneal_steps=self.budget).first(setup))
         return FinishedRun(stage.recording, stage.num_steps, time.perf_counter() - started)
 
     def _down(self, kind: RunKind) -> FinishedRun:
-        """Passes from the target to the base, from rows of data or from what the tempered run says the target is.
+        """Passes from the target to the base, from rows of data or from the tempered run's draws of the target.
 
         The second are no better than that run, so that what was found about it holds for them too.
         """
-        plan, setup, from_data = self.plan, self._setup(kind), kind is RunKind.DOWN_FROM_DATA
-        starts = plan.rows if from_data else self._target_draws()
+        setup, from_data = self._setup(kind), kind is RunKind.DOWN_FROM_DATA
+        starts = self.plan.rows if from_data else self._target_draws()
         findings = () if from_data else self.finished(RunKind.TEMPERED).findings
         ladder = annealing_ladder(setup.ladder, self.budget)
-        started = time.perf_counter()
-        stage = Stage(
-            "anneal", 0, ladder, AnnealDown(setup.move), positions_at_target(ladder.path, starts),
-            self.budget, block_steps("anneal", self.budget),
-        )  # fmt: skip
-        stage = self._walked(kind, stage)
+        started, positions = time.perf_counter(), positions_at_target(ladder.path, starts)
+        stage = self._walked(kind, Stage.first(Annealing(), ladder, AnnealDown(setup.move), positions, self.budget))
         return FinishedRun(stage.recording, stage.num_steps, time.perf_counter() - started, findings)
 
     def _target_draws(self) -> State:
         """States of the tempered run's chains, picked in proportion to q(K−1 | x), by systematic resampling."""
-        self.finished(RunKind.TEMPERED)
-        positions: Position = self._sampled.states
-        log_weights = np.asarray(_log_target_weights(self._sampled.ladder, positions.x), np.float64)
+        ended = self.tempered.ended
+        log_weights = np.asarray(_log_target_weights(ended.ladder, ended.states.x), np.float64)
         log_weights = np.nan_to_num(log_weights, nan=-1e300, neginf=-1e300)  # never picked, unless all are like that
         weights = np.exp(log_weights - log_weights.max())
         offset = float(jax.random.uniform(self._key(RunKind.DOWN_FROM_TARGET)))
         picked = systematic_picks(weights, len(weights), offset)
-        return jax.tree.map(lambda leaf: np.asarray(leaf)[picked], positions.x)
+        return jax.tree.map(lambda leaf: np.asarray(leaf)[picked], ended.states.x)
 
     def _adjusted(self, kind: RunKind) -> FinishedRun:
         setup, started = self._setup(kind), time.perf_counter()
         rule = "sams" if kind is RunKind.SAMS else "wang_landau"
         steps = min(SelfAdjusting.update_steps, self.budget)
         how = SelfAdjusting(rule, num_steps=self.budget, update_steps=steps)
-        stage = self._walked(kind, how.first(setup))
-        while stage.number + 1 < how.num_updates:
-            stage = self._walked(kind, how.after(setup, stage))
-        return FinishedRun(how.outcome(stage), how.num_updates * steps, time.perf_counter() - started)
+        watch = functools.partial(self._watch, kind)
+        adjusted = adjust(setup.key, setup.ladder, setup.move, setup.num_chains, how, watch)
+        return FinishedRun(adjusted, how.num_updates * steps, time.perf_counter() - started)
 
     def _setup(self, kind: RunKind) -> Setup:
         """For a run beside the tempered one; where that one's warm-up tunes or respaces, they share what it found."""
         plan = self.plan
         if not plan.warmup.shapes_the_run:
             return Setup(self._key(kind), plan.ladder, plan.move, plan.num_chains)
-        self.finished(RunKind.TEMPERED)
-        ladder = self._sampling.ladder.with_log_z(np.zeros(self._sampling.ladder.path.num_rungs))
-        return Setup(self._key(kind), ladder, self._sampling.move, plan.num_chains)
+        begun = self.tempered.begun
+        ladder = begun.ladder.with_log_z(np.zeros(begun.ladder.path.num_rungs))
+        return Setup(self._key(kind), ladder, begun.move, plan.num_chains)
 
     def _key(self, kind: RunKind) -> Key:
         """The tempered run's is the seed's own, so that it is the run that `estimate` would make."""
@@ -176,17 +178,18 @@ class Runs:
 
     def _walked(self, kind: RunKind, stage: Stage) -> Stage:
         """The stage at its end."""
-        for reached in stage.walk(self._key(kind), self.plan.keep):
+        for reached in stage.walk(self._key(kind), self.plan.keep, chunk_steps=1):
             stage = reached
-            self.watch(kind, stage.name, stage.done / stage.num_steps)
+            self._watch(kind, stage)
         return stage
 
-    def _finish(self, kept: Any, stage: Stage, started: float) -> FinishedRun:
-        """A run of simulated tempering, with its diagnosis."""
-        diagnosis = diagnose(stage.recording, stage.annealed, log_z_base=self.plan.ladder.path.log_z_base())
-        findings = diagnosis.findings if stage.is_equilibrated else (*diagnosis.findings, unequilibrated())
-        num_sweeps = stage.warmup_steps + stage.num_steps
-        return FinishedRun(kept, num_sweeps, time.perf_counter() - started, findings)
+    def _watch(self, kind: RunKind, stage: Stage) -> None:
+        self.watch(Progress.from_stage(stage, run=kind.value))
+
+    def _diagnosed(self, kept: Any, stage: Stage, seconds: float) -> FinishedRun:
+        """A run of simulated tempering, with what was found about it."""
+        findings = stage.diagnosis(self.plan.ladder.path.log_z_base()).findings
+        return FinishedRun(kept, stage.warmup.num_steps + stage.num_steps, seconds, findings)
 
 
 # Part of the random key, far from the numbers of stages.

@@ -1,17 +1,22 @@
 """How a run is made: the words and numbers that people give, checked before anything runs."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
 from tempering._errors import InputError
 from tempering.estimators.methods import METHODS, RunKind
+from tempering.kernels import AbstractMove
 from tempering.ladder import LadderRule, checked_betas
+from tempering.models import AbstractModel
 from tempering.sampling import AbstractWarmup
 from tempering.warmups import AnnealedStart, InitialIterations, SelfAdjusting
+
+Betas: TypeAlias = str | Sequence[float] | np.ndarray
+RungWeights: TypeAlias = str | Sequence[float] | np.ndarray
 
 _FIRST_RUNGS = 100  # of a ladder whose number of rungs is chosen later
 _ADJUSTING_SWEEPS = 500  # as many as the other warm-ups take
@@ -22,53 +27,65 @@ _WARMUPS: dict[str, Callable[[], AbstractWarmup]] = {
     "sams": partial(SelfAdjusting, "sams", num_steps=_ADJUSTING_SWEEPS),
     "wang_landau": partial(SelfAdjusting, "wang_landau", num_steps=_ADJUSTING_SWEEPS),
 }
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """How a run is made; every field is an argument of `estimate`."""
+    """How a run is made. Every field is an argument of `estimate`, whose defaults are written here.
+
+    Attributes:
+        num_chains: Independent chains.
+        num_sweeps: Sweeps per chain, after the warm-up.
+        num_rungs: Rungs of the ladder, or "auto": as many as the annealing pass says.
+        betas: Where the rungs are: "auto", "adaptive", "adaptive:rejection", "uniform", "power:P",
+            "geometric:SMALLEST", or numbers that rise from 0 to 1.
+        rung_weights: "ends", "ends:SHARE", "uniform", "exp:RATE" for r_k ∝ exp(RATE·β_k), or log r_k.
+        warmup: "annealed", "iterations", "sams" or "wang_landau", or an object of `tempering.warmups`.
+        method: The estimator, by its name: "rts", "ts", "sd", "rsd", "mbar", "ti_rb" …
+        seed: Of all randomness.
+        target_error: Go on until log Z has this standard error and the verdict is good.
+        max_sweeps: But for no more sweeps per chain than this; by default 100 × `num_sweeps`.
+        chunk_sweeps: Sweeps between checkpoints and calls of `watch`, rounded up to whole blocks.
+    """
 
     num_chains: int = 100
-    num_sweeps: int = 1000  # per chain, after the warm-up
-    num_rungs: int | str = 100  # or "auto": as many as the annealing pass says
-    betas: Any = "auto"  # or a word of `LadderRule`, such as "adaptive" or "uniform", or numbers from 0 to 1
-    rung_weights: Any = "ends"  # "ends", "ends:SHARE", "uniform", "exp:RATE" for r_k ∝ exp(RATE·β_k), or log r_k
-    warmup: str | AbstractWarmup = "annealed"  # or "iterations", or an object of `tempering.warmup`
-    method: str = "rts"  # or "ts", "sd", "rsd"
+    num_sweeps: int = 1000
+    num_rungs: int | str = 100
+    betas: Betas = "auto"
+    rung_weights: RungWeights = "ends"
+    warmup: str | AbstractWarmup = "annealed"
+    method: str = "rts"
     seed: int = 0
-    target_error: float | None = None  # go on until log Z has this standard error and the verdict is good
-    max_sweeps: int | None = None  # but no further than this, by default 100 × num_sweeps
-    chunk_sweeps: int = 1  # between checkpoints and calls of `watch`, rounded up to whole blocks
+    target_error: float | None = None
+    max_sweeps: int | None = None
+    chunk_sweeps: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be run, before anything is."""
         for name, least in (("num_chains", 1), ("num_sweeps", 1), ("num_rungs", 2), ("chunk_sweeps", 1)):
-            value = getattr(self, name)
-            if name == "num_rungs" and value == "auto":
+            if name == "num_rungs" and self.num_rungs == "auto":
                 self._check_words_alone()
-            elif not isinstance(value, int) or value < least:
-                other = ', or "auto"' if name == "num_rungs" else ""
-                raise InputError(f"`{name}` must be a whole number, {least} or more{other}; got {value!r}.")
+            else:
+                check_count(name, getattr(self, name), least, ', or "auto"' if name == "num_rungs" else "")
         if not isinstance(self.seed, int) or not 0 <= self.seed < 2**32:
             raise InputError(f"`seed` must be a whole number from 0 to 2³² − 1; got {self.seed!r}.")
         if self.method not in _METHODS:
             raise InputError(f"`method` must be one of {', '.join(_METHODS)}; got {self.method!r}.")
-        if isinstance(self.warmup, str) and self.warmup not in _WARMUPS:
-            raise InputError(f"`warmup` must be one of {', '.join(_WARMUPS)}; got {self.warmup!r}.")
+        if not isinstance(self.warmup, AbstractWarmup) and self.warmup not in _WARMUPS:
+            raise InputError(
+                f"`warmup` must be one of {', '.join(_WARMUPS)}, or an object such as tp.AnnealedStart(); "
+                f"got {self.warmup!r}."
+            )
         self._check_goal()
 
     def _check_goal(self) -> None:
         target, most = self.target_error, self.max_sweeps
-        if target is not None and (isinstance(target, bool) or not isinstance(target, int | float)):
-            raise InputError(f"`target_error` must be a number, such as 0.05; got {target!r}.")
-        if target is not None and not 0 < target < np.inf:
-            raise InputError(f"`target_error` must be positive and finite, such as 0.05; got {target!r}.")
+        if target is not None and not (_is_number(target) and 0 < target < np.inf):
+            raise InputError(f"`target_error` must be a positive number, such as 0.05; got {target!r}.")
         if most is not None and target is None:
             raise InputError("`max_sweeps` bounds a run towards a `target_error`; give one, or use `num_sweeps` alone.")
-        if most is not None and (not isinstance(most, int) or most < self.num_sweeps):
-            raise InputError(
-                f"`max_sweeps` must be a whole number, {self.num_sweeps} (num_sweeps) or more; got {most!r}."
-            )
+        if most is not None:
+            check_count("max_sweeps", most, self.num_sweeps, " (`num_sweeps`)")
 
     def _check_words_alone(self) -> None:
         for name in ("betas", "rung_weights"):
@@ -82,12 +99,12 @@ class Settings:
         num_rungs = self.num_rungs if isinstance(self.num_rungs, int) else _FIRST_RUNGS
         return LadderRule(self.betas, "uniform").betas_of(num_rungs)
 
-    def with_spacing(self, ladder: str) -> "Settings":
-        """The same with a model's own kind of ladder where none was asked for."""
+    def with_spacing(self, spacing: str) -> "Settings":
+        """The same with a model's own spacing of the rungs, where none was asked for."""
         if not isinstance(self.betas, str) or self.betas != "auto":
             return self
-        is_possible = not ladder.startswith("adaptive") or isinstance(self.make_warmup(), AnnealedStart)
-        return dataclasses.replace(self, betas=ladder if is_possible else "power")
+        is_possible = not spacing.startswith("adaptive") or self.make_warmup().can_respace
+        return dataclasses.replace(self, betas=spacing if is_possible else "power")
 
     def make_log_prior(self, betas: np.ndarray) -> np.ndarray:
         """log r_k."""
@@ -96,22 +113,60 @@ class Settings:
         return LadderRule("uniform", self.rung_weights).log_prior_of(betas)
 
     def make_warmup(self) -> AbstractWarmup:
-        """The warm-up itself."""
+        """The warm-up itself, which also chooses rungs where these are asked to be chosen."""
         warmup = _WARMUPS[self.warmup]() if isinstance(self.warmup, str) else self.warmup
         measure = LadderRule(self.betas, "uniform").measure if isinstance(self.betas, str) else None
         chooses_number = self.num_rungs == "auto"
         if measure is None and not chooses_number:
             return warmup
-        if not isinstance(warmup, AnnealedStart):
-            what = "An adaptive ladder" if measure is not None else "A number of rungs that is chosen"
-            raise InputError(f"{what} needs the annealed warm-up, which looks at the path first.")
-        asked: dict[str, Any] = {"chooses_number": chooses_number}
-        if measure is not None:
-            asked |= {"respaces": True, "measure": measure}
-        if (
-            isinstance(self.betas, str)
-            and isinstance(self.rung_weights, str)
-            and (chooses_number or "exp" in self.rung_weights)
-        ):
-            asked |= {"rule": LadderRule(self.betas, self.rung_weights)}  # weights follow the rungs
-        return dataclasses.replace(warmup, **asked)
+        rule = None
+        follows = isinstance(self.rung_weights, str) and (chooses_number or "exp" in self.rung_weights)
+        if isinstance(self.betas, str) and isinstance(self.rung_weights, str) and follows:
+            rule = LadderRule(self.betas, self.rung_weights)  # weights that follow the rungs
+        return warmup.respacing(measure, chooses_number, rule)
+
+
+def check_count(name: str, value: object, least: int, note: str = "") -> None:
+    """Refuse what is not a whole number, or less than the least."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise InputError(f"`{name}` must be a whole number, {least} or more{note}; got {value!r}.")
+
+
+def check_model(model: object) -> None:
+    """Refuse what is not a model, in the words of what it seems to be."""
+    if isinstance(model, AbstractModel):
+        return
+    if callable(model):
+        cure = "For a function that returns log f(x), write tp.LogDensity(function, base=tp.Normal(mean, std))."
+    elif isinstance(model, str):
+        cure = f"For a file or a name, write tp.load({model!r})."
+    else:
+        cure = "Make one with tp.RBM, tp.LogDensity, tp.Posterior, tp.Ising or another class of tempering.models."
+    raise InputError(f"`model` must be a model, got a {type(model).__name__}. {cure}")
+
+
+def check_move(move: object) -> None:
+    """Refuse what is not a move."""
+    if move is not None and not isinstance(move, AbstractMove):
+        raise InputError(f"`move` must be a move such as tp.HMC() or tp.RandomWalk(), got {move!r}.")
+
+
+def read_seconds(max_seconds: float | int | str | None) -> float | None:
+    """600, "600s", "10m" and "0.5h" as seconds; None stays None."""
+    if max_seconds is None:
+        return None
+    text = str(max_seconds)
+    number, unit = (text[:-1], text[-1]) if text[-1:] in _SECONDS else (text, "s")
+    try:
+        seconds = np.nan if isinstance(max_seconds, bool) else float(number) * _SECONDS[unit]
+    except ValueError:
+        seconds = np.nan
+    if not 0 < seconds < np.inf:
+        raise InputError(
+            f'`max_seconds` must be a positive time such as 90, "90s", "10m" or "1.5h"; got {max_seconds!r}.'
+        )
+    return seconds
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -2,10 +2,11 @@
 
 import io
 import sys
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
+from tempering import __version__
 from tempering._errors import InputError
 from tempering.cli.common import EXIT_INTERRUPTED, refuse
 from tempering.cli.compare import compare_command
@@ -20,8 +21,18 @@ app.command("compare")(compare_command)
 app.command("train")(train_command)
 
 
+def _show_version(asked: bool) -> None:
+    if asked:
+        print(f"tempering {__version__}")
+        raise typer.Exit()
+
+
 @app.callback()
-def _about() -> None:
+def _about(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
     """Log partition functions by tempered sampling, with error bars and a verdict."""
 
 

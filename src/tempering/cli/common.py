@@ -14,19 +14,11 @@ import typer
 from rich.console import Console
 
 from tempering._errors import InputError
-from tempering.frontends.loading import load, load_data, load_example
-from tempering.models import RBM, AbstractModel, GaussianMixture, LogDensity, Posterior
+from tempering.cli.flags import in_flags
+from tempering.frontends.loading import load, load_data, load_example, load_rows
+from tempering.models import RBM, AbstractModel
 
 EXIT_GOOD, EXIT_USER_ERROR, EXIT_NOT_GOOD, EXIT_INTERRUPTED = 0, 2, 3, 130
-_STAGES = {
-    "tune": "tuning steps",
-    "anneal": "annealing",
-    "equilibrate": "settling",
-    "iterate": "initial iterations",
-    "adjust": "adjusting",
-    "sample": "sampling",
-}
-_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _BASE_WORDS = ("uniform", "bias", "field")  # anything else is a file
 
 ModelFile = Annotated[
@@ -64,13 +56,12 @@ def read_inputs(
     """The model, what tempering starts from, and the rows of data, from what was typed."""
     with only_answers_on_stdout():  # a Python file may print
         target, own_base = (load(model), None) if model is not None else load_example()
-    if not isinstance(target, RBM):
-        _check_useful(target, base, data, binarize)
-        return target, base, None
-    num_visible = target.num_visible
+    _check_useful(target, base, data, binarize)
 
     def read(file: str) -> np.ndarray:
-        return load_data(file, num_visible=num_visible, binarize=binarize, seed=seed)
+        if isinstance(target, RBM):
+            return load_data(file, num_visible=target.num_visible, binarize=binarize, seed=seed)
+        return load_rows(file)
 
     rows = None if data is None else read(data)
     if base is None:
@@ -81,13 +72,12 @@ def read_inputs(
 def _check_useful(model: AbstractModel, base: str | None, data: str | None, binarize: str | None) -> None:
     """Refuse flags that mean nothing for this model; words for --base that it does not know it refuses itself."""
     kind = type(model).__name__
-    for flag, value in (("--data", data), ("--binarize", binarize)):
-        if value is not None:
-            raise InputError(f"{flag} is for RBMs, which are models of rows of bits; this {kind} has no use for it.")
-    if base is not None and isinstance(model, LogDensity | Posterior | GaussianMixture):
+    if binarize is not None and not isinstance(model, RBM):
+        raise InputError(f"--binarize is for RBMs over bits; this {kind} has no use for it. Leave it out.")
+    if data is not None and not model.reads_rows:
+        raise InputError(f"--data has no use here: this {kind} is not a model of rows of data. Leave it out.")
+    if base is not None and not model.reads_rows:
         raise InputError(f"--base {base} has no use here: this {kind} brings the base that it was made with.")
-    if base is not None and base not in _BASE_WORDS:
-        raise InputError(f"--base {base} is not for this {kind}: files of data are for RBMs. Leave it out.")
 
 
 @contextmanager
@@ -95,11 +85,6 @@ def only_answers_on_stdout() -> Iterator[None]:
     """What people's own functions print goes to standard error meanwhile, so that --json stays JSON."""
     with redirect_stdout(sys.stderr):
         yield
-
-
-def stage_in_words(stage: str) -> str:
-    """What a stage of a run is called on a terminal."""
-    return _STAGES.get(stage, stage)
 
 
 def use_cores(devices: int | None) -> None:
@@ -132,20 +117,6 @@ def read_rungs(rungs: str) -> int | str:
         raise InputError(f"--rungs must be a whole number or auto, got {rungs!r}.") from None
 
 
-def read_seconds(time: str | None) -> float | None:
-    """600, 600s, 10m and 0.5h as seconds."""
-    if time is None:
-        return None
-    number, unit = (time[:-1], time[-1]) if time[-1:] in _SECONDS else (time, "s")
-    try:
-        seconds = float(number) * _SECONDS[unit]
-    except ValueError:
-        seconds = np.nan
-    if not 0 < seconds < np.inf:
-        raise InputError(f"--max-time must be a positive time such as 90s, 10m or 1.5h, got {time!r}.")
-    return seconds
-
-
 def table_console() -> Console:
     """Where tables go; lines are not cut where there is no terminal to be as wide as."""
     return Console(highlight=False, width=None if sys.stdout.isatty() else 1000)
@@ -153,7 +124,7 @@ def table_console() -> Console:
 
 def refuse(message: str) -> NoReturn:
     """One line on standard error, and the status of a user's mistake."""
-    say(f"Error: {' '.join(message.split())}")
+    say(f"Error: {in_flags(' '.join(message.split()))}")
     sys.exit(EXIT_USER_ERROR)
 
 

@@ -4,18 +4,18 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
 from rich.table import Table
 
-from tempering._errors import InputError
-from tempering.api import Interrupted, estimate
-from tempering.api import Progress as RunProgress
+from tempering.api import Interrupted, Progress, Settings, estimate
 from tempering.cli import common
+from tempering.cli.flags import in_flags
 from tempering.results import Result
 
 
@@ -24,26 +24,30 @@ def estimate_command(
     base: common.BaseFlag = None,
     data: Annotated[str | None, typer.Option(help="FILE of data whose mean log-likelihood is wanted.")] = None,
     binarize: common.BinarizeFlag = None,
-    chains: common.ChainsFlag = 100,
-    sweeps: common.SweepsFlag = 1000,
-    rungs: common.RungsFlag = "100",
-    ladder: common.LadderFlag = "auto",
-    rung_weights: common.RungWeightsFlag = "ends",
-    warmup: common.WarmupFlag = "annealed",
+    chains: common.ChainsFlag = Settings.num_chains,
+    sweeps: common.SweepsFlag = Settings.num_sweeps,
+    rungs: common.RungsFlag = str(Settings.num_rungs),
+    ladder: common.LadderFlag = str(Settings.betas),
+    rung_weights: common.RungWeightsFlag = str(Settings.rung_weights),
+    warmup: common.WarmupFlag = str(Settings.warmup),
     method: Annotated[
         str, typer.Option(help="rts, or what else a tempered run gives: ts, rsd, mbar, ti_rb ...")
-    ] = "rts",
+    ] = Settings.method,
     target_error: Annotated[
         float | None, typer.Option(help="Go on until the standard error is this small and the verdict good.")
     ] = None,
     max_sweeps: Annotated[
-        int | None, typer.Option(help="Most sweeps per chain then; 100 times --sweeps by default.")
+        int | None, typer.Option(help="With --target-error: the most sweeps per chain; 100 times --sweeps by default.")
     ] = None,
-    max_time: Annotated[str | None, typer.Option(help="Most time then, such as 90s, 10m or 1.5h.")] = None,
-    seed: common.SeedFlag = 0,
+    max_time: Annotated[
+        str | None, typer.Option(help="With --target-error: the most time, such as 90s, 10m or 1.5h.")
+    ] = None,
+    seed: common.SeedFlag = Settings.seed,
     out: Annotated[Path | None, typer.Option(help="Directory for checkpoints and the result.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
-    chunk: Annotated[int, typer.Option(help="Sweeps between checkpoints, rounded up to whole blocks.")] = 1,
+    chunk: Annotated[int, typer.Option(help="Sweeps between checkpoints, rounded up to whole blocks.")] = (
+        Settings.chunk_sweeps
+    ),
     devices: common.DevicesFlag = None,
     json: common.JsonFlag = False,
     quiet: common.QuietFlag = False,
@@ -52,22 +56,17 @@ def estimate_command(
 
     Exit status: 0 good, 2 the arguments are wrong, 3 a number was computed but is not to be believed, 130 interrupted.
     """
-    if resume and out is None:
-        raise InputError("--resume needs --out DIR, the directory of the run to go on with.")
-    max_seconds = common.read_seconds(max_time)
     common.use_cores(devices)
     target, start, rows = common.read_inputs(model, base, data, binarize, seed)
-    settings: dict[str, Any] = {
-        "num_chains": chains, "num_sweeps": sweeps, "num_rungs": common.read_rungs(rungs),
-        "betas": common.read_betas(ladder), "rung_weights": rung_weights, "warmup": warmup, "method": method,
-        "seed": seed, "chunk_sweeps": chunk, "target_error": target_error, "max_sweeps": max_sweeps,
-    }  # fmt: skip
     message = ""
     with _Watcher(show=not quiet and sys.stderr.isatty()) as watcher, common.only_answers_on_stdout():
         try:
             result = estimate(
-                target, start, data=rows, out=out, resume=resume, watch=watcher, max_seconds=max_seconds, **settings
-            )
+                target, start, data=rows, num_chains=chains, num_sweeps=sweeps, num_rungs=common.read_rungs(rungs),
+                betas=common.read_betas(ladder), rung_weights=rung_weights, warmup=warmup, method=method, seed=seed,
+                target_error=target_error, max_sweeps=max_sweeps, max_seconds=max_time, out=out, resume=resume,
+                chunk_sweeps=chunk, watch=watcher,
+            )  # fmt: skip
         except Interrupted as stopped:
             result, message = None, str(stopped)
     if result is None:
@@ -86,8 +85,8 @@ class _Watcher:
     """Shows a live bar where there is a terminal, and turns Ctrl-C into a stop at the end of the chunk."""
 
     def __init__(self, *, show: bool):
-        self.interrupted = False
-        self._bar = Progress(
+        self.interrupted, self._show = False, show
+        self._bar = Bar(
             TextColumn("{task.description:<18}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"),
             TextColumn("{task.fields[estimate]}"), TimeRemainingColumn(),
             console=Console(stderr=True), disable=not show, transient=True,
@@ -104,7 +103,12 @@ class _Watcher:
         self._bar.stop()
         signal.signal(signal.SIGINT, self._before)
 
-    def __call__(self, progress: RunProgress) -> bool:
+    def __call__(self, progress: Progress) -> bool:
+        if self._show:
+            self._draw(progress)
+        return self.interrupted
+
+    def _draw(self, progress: Progress) -> None:
         answer = progress.estimate
         shown = "" if answer is None else f"log Z {answer.log_z:.3f} ± {answer.std_error:.3f}"
         if answer is not None and progress.target_error is not None:
@@ -112,11 +116,8 @@ class _Watcher:
         if progress.stage != self._stage:
             self._bar.remove_task(self._task)
             self._stage = progress.stage
-            self._task = self._bar.add_task(
-                common.stage_in_words(progress.stage), total=progress.num_steps, estimate=""
-            )
+            self._task = self._bar.add_task(progress.stage, total=progress.num_steps, estimate="")
         self._bar.update(self._task, completed=progress.done, total=progress.num_steps, estimate=shown)
-        return self.interrupted
 
     def _interrupt(self, *_) -> None:
         if self.interrupted:  # asked twice: stop at once
@@ -185,4 +186,4 @@ def _verdict_rows(result: Result) -> Iterator[tuple[str, str]]:
     colour = "green" if result.verdict.is_good else "red"
     yield "verdict", f"[{colour}]{result.verdict.value}[/{colour}]"
     for finding in result.diagnosis.findings:
-        yield "", f"{finding.seen}; {finding.cure}."
+        yield "", f"{finding.seen}; {in_flags(finding.cure)}."

@@ -1,133 +1,78 @@
-"""What training says of itself in words, and plain lines of it for files and pipes."""
+"""How training is shown: not at all, or as plain lines for files and pipes. `live` has the panel for terminals."""
 
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from tempering.training.settings import TrainSettings
+from tempering.training import Row, RunSettings
 
-NAMES = ("train", "valid")
-_RATE_SECONDS = 30.0  # how far back the updates per second look
+_RATE_SECONDS = 30.0  # over which the updates per second are averaged
 
-Samples = Callable[[int], np.ndarray]  # how many -> (sample, visible), probabilities
-
-
-class View(Protocol):
-    """Sees every update."""
-
-    note: str  # such as that a stop was asked for
-
-    def __enter__(self) -> "View":
-        """Begin to show."""
-        ...
-
-    def __exit__(self, *_: Any) -> None:
-        """Leave the terminal as it was."""
-        ...
-
-    def show(self, row: Any, samples: Samples) -> None:
-        """After an update; `samples` is asked for pictures now and then."""
-        ...
+Samples = Callable[[int], np.ndarray]  # number of samples -> (sample, visible), probabilities
 
 
-class NoView:
-    """Shows nothing."""
+class View:
+    """Sees every update, and shows nothing. The base class of the other views.
+
+    Attributes:
+        note: a message for the user, such as that the run will stop.
+    """
 
     note = ""
 
-    def __enter__(self) -> "NoView":
-        """Nothing to begin."""
+    def __enter__(self) -> "View":
         return self
 
     def __exit__(self, *_: Any) -> None:
-        """Nothing to end."""
+        pass
 
-    def show(self, row: Any, samples: Samples) -> None:
-        """Nothing."""
+    def show(self, row: Row, samples: Samples) -> None:
+        """Show an update; `samples` draws from the model, for pictures."""
 
 
-class Lines(NoView):
-    """A plain line every so many updates, for files and pipes."""
+class Lines(View):
+    """A line every so many updates: likelihoods with their standard errors, the speed and the time left."""
 
-    def __init__(self, say: Callable[[str], None], how: TrainSettings, every: int):
-        """`say` takes a line."""
-        self._say, self._how, self._every = say, how, every
+    def __init__(self, say: Callable[[str], None], settings: RunSettings, every: int):
+        self._say, self._settings, self._every = say, settings, every
         self._speed = Speed()
 
-    def show(self, row: Any, samples: Samples) -> None:
-        """The likelihoods with their standard errors, and the time left."""
+    def show(self, row: Row, samples: Samples) -> None:
         self._speed.count()
-        total = num_updates_in_all(self._how, row)
+        total = total_updates(self._settings, row)
         if row.num_updates % self._every == 0 or row.num_updates == total or row.ais_check is not None:
-            parts = [f"{stage_of(row)} {row.num_updates} of {total}"]
-            parts += [_likelihood(name, getattr(row, name)) for name in NAMES if getattr(row, name) is not None]
-            parts += [check_in_words(row)] if row.ais_check is not None else []
-            parts += [trouble] if (trouble := trouble_in_words(row)) else []
-            self._say(", ".join([*parts, self._speed.in_words(total - row.num_updates)]))
+            progress = f"{row.stage} {row.num_updates} of {total}"
+            self._say(", ".join([progress, *row.phrases, self._speed.in_words(total - row.num_updates)]))
 
 
 class Speed:
-    """Updates a second over the last half minute, and the time that the rest will take."""
+    """Updates per second over the last half minute, and the time that the remaining ones will take."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic):
-        """`clock` gives seconds."""
         self._clock = clock
         self._ends: deque[float] = deque()
 
     def count(self) -> None:
-        """An update has ended."""
+        """Note the end of an update."""
         now = self._clock()
         self._ends.append(now)
         while len(self._ends) > 2 and now - self._ends[0] > _RATE_SECONDS:
             self._ends.popleft()
 
-    @property
-    def per_second(self) -> float | None:
-        """None until two updates have ended: the first one waits for the compiler."""
-        if len(self._ends) < 2:
-            return None
-        return (len(self._ends) - 1) / max(self._ends[-1] - self._ends[0], 1e-9)
-
     def in_words(self, num_left: int) -> str:
-        """Of updates still to come."""
-        rate = self.per_second
-        if rate is None:
+        """The speed, and the time for so many updates."""
+        if len(self._ends) < 2:  # the first update waits for the compiler
             return "no speed yet"
+        rate = (len(self._ends) - 1) / max(self._ends[-1] - self._ends[0], 1e-9)
         speed = f"{rate:.1f} updates/s" if rate >= 1 else f"{1 / rate:.1f} s per update"
-        return f"{speed}, {_hours(num_left / rate)} left"
+        hours, rest = divmod(round(num_left / rate), 3600)
+        return f"{speed}, {hours}:{rest // 60:02d}:{rest % 60:02d} left"
 
 
-def num_updates_in_all(how: TrainSettings, row: Any) -> int:
-    """Of the pretraining while it lasts, then of the training proper: each counts its own."""
-    return how.pretraining.num_updates if row.is_pretraining and how.pretraining else how.num_updates
-
-
-def stage_of(row: Any) -> str:
-    """What an update belongs to."""
-    return "pretraining" if row.is_pretraining else "update"
-
-
-def _likelihood(name: str, likelihood: Any) -> str:
-    return f"{name} {likelihood.value:.3f} ± {likelihood.std_error:.3f}"
-
-
-def check_in_words(row: Any) -> str:
-    """What an annealing pass of its own says of log Z, and what was followed."""
-    followed = "" if row.tracked is None else f", followed {row.tracked.log_z:.3f} ± {row.tracked.std_error:.3f}"
-    return f"log Z by AIS {row.ais_check.log_z:.3f} ± {row.ais_check.std_error:.3f}{followed}"
-
-
-def trouble_in_words(row: Any) -> str:
-    """Why the numbers are not to be believed; nothing where they are."""
-    if row.tracked is None or row.tracked.verdict.is_good:
-        return ""
-    seen = "; ".join(finding.seen for finding in row.tracked.findings)
-    return f"{row.tracked.verdict.label}: {seen}"
-
-
-def _hours(seconds: float) -> str:
-    hours, rest = divmod(round(seconds), 3600)
-    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}"
+def total_updates(settings: RunSettings, row: Row) -> int:
+    """The number of updates of the stage that a row belongs to: the pretraining counts its own."""
+    pretraining = settings.pretraining if row.is_pretraining else None
+    return settings.num_updates if pretraining is None else pretraining.num_updates

@@ -1,4 +1,4 @@
-"""Small drawings out of characters: a course of numbers, and grey images."""
+"""Small drawings made of characters: curves and grey images."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,13 +6,13 @@ import numpy as np
 
 _BARS = "▁▂▃▄▅▆▇█"
 _HALVES = np.array([[" ", "▄"], ["▀", "█"]])  # by whether the upper and the lower pixel is set
-_LARGEST = 32  # pixels a side; larger images are shrunk, so that a few fit beside each other
+_LARGEST = 32  # pixels per side; larger images are shrunk, so that a few fit side by side
 
 
 def sparkline(values: Iterable[float | None], width: int) -> str:
-    """The numbers in order as bars between their least and their largest; blank where there is none.
+    """Numbers as a row of bars, from the smallest to the largest; blank where a number is missing.
 
-    Where there are more numbers than columns, a bar is the mean of its share of them.
+    Where there are more numbers than columns, each bar is the mean of some successive ones.
     """
     numbers = np.array([np.nan if value is None else value for value in values], np.float64)
     if not len(numbers):
@@ -29,7 +29,7 @@ def sparkline(values: Iterable[float | None], width: int) -> str:
 
 
 def guess_image(num_pixels: int) -> tuple[int, int] | None:
-    """Height and width of a square image of so many pixels; None where there is none."""
+    """Height and width of a square image of so many pixels; None where the number is not a square."""
     side = round(num_pixels**0.5)
     return (side, side) if side > 1 and side * side == num_pixels else None
 
@@ -42,7 +42,7 @@ def picture_size(image: tuple[int, int]) -> tuple[int, int]:
 
 
 def draw(grey: np.ndarray) -> list[str]:
-    """An image of values in 0..1 as lines of half blocks: two pixels a character, set from one half on."""
+    """An image of values in [0, 1] as lines of half blocks, two pixels per character; a pixel is set from 0.5 on."""
     factor = _shrinking(grey.shape)
     pad = [(0, -side % factor) for side in grey.shape]
     padded = np.pad(grey, pad, mode="edge")
@@ -53,10 +53,10 @@ def draw(grey: np.ndarray) -> list[str]:
 
 
 def beside(drawings: Sequence[Sequence[str]], gap: str = "  ") -> list[str]:
-    """Drawings of one size in a row."""
+    """Drawings of equal height side by side."""
     return [gap.join(lines) for lines in zip(*drawings, strict=True)]
 
 
 def _shrinking(image: Sequence[int]) -> int:
-    """Pixels that become one, along each side."""
+    """How many pixels along each side become one."""
     return max(1, -(-max(image) // _LARGEST))

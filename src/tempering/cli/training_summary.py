@@ -1,4 +1,4 @@
-"""What training came to: for scripts one JSON object, for people a table."""
+"""What a training run came to: one JSON object for scripts, a table for people."""
 
 import dataclasses
 import json
@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from tempering.cli import common
-from tempering.training.settings import TrainSettings
+from tempering.training import Outcome, RunSettings
 from tempering.verdicts import Verdict, gravest
 
 _NAMES = ("train", "valid")
@@ -18,24 +18,24 @@ _NAMES = ("train", "valid")
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """An outcome, and where its files are."""
+    """The outcome of a run, its files, and what may be said of it."""
 
-    outcome: Any  # of a TrainingRun
-    settings: TrainSettings
-    num_updates: int  # done so far, earlier sessions included
-    seconds: float  # of this session
-    files: dict[str, Path]  # by what they are; empty where nothing is kept
-    estimate_command: str | None = None  # how to look at the model again
+    outcome: Outcome
+    settings: RunSettings
+    num_updates: int  # so far, those before a resumption included
+    seconds: float  # since the start, or since the resumption
+    files: dict[str, Path]  # by name; empty where nothing is kept
+    estimate_command: str | None = None  # for the saved model
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing is left to do."""
+        """Whether the run has ended, and was not interrupted."""
         is_over = self.outcome.stopped_early or self.verdict is Verdict.NONFINITE
         return is_over or self.num_updates >= self.settings.num_updates
 
     @property
     def verdict(self) -> Verdict | None:
-        """Whether log Z was known at the end; None where nobody followed it."""
+        """The verdict on log Z at the end; None where it was not tracked."""
         if self.outcome.findings:
             return gravest(self.outcome.findings)
         rows = self.outcome.rows
@@ -45,29 +45,29 @@ class Summary:
     def message(self) -> str:
         """The verdict in words."""
         if self.verdict is None:
-            return "Not followed: nothing is known of the likelihood; tempering estimate finds it."
+            return "Not tracked: the likelihood is unknown; tempering estimate finds it."
         if not self.verdict.is_good:
             return self.verdict.value
         return "Good: the chains follow log Z." if self.num_lost else "Good: the chains followed log Z throughout."
 
     @property
     def kept_row(self) -> Mapping[str, Any]:
-        """What was known of the parameters that are kept, or of the nearest ones before them."""
+        """The row of the saved parameters, or the last one before them."""
         earlier = [row for row in self.outcome.rows if row["update"] <= self.outcome.best_update]
         return earlier[-1] if earlier else {}
 
     @property
     def last_check(self) -> Mapping[str, Any] | None:
-        """The last row at which AIS was asked too."""
+        """The last row with a check by AIS."""
         return next((row for row in reversed(self.outcome.rows) if "ais_log_z" in row), None)
 
     @property
     def num_lost(self) -> int:
-        """Looks at which log Z was not known."""
+        """Rows at which log Z was unknown."""
         return sum(row["verdict"] != "good" for row in self.outcome.rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values; numbers that do not exist are None, as in the rows."""
+        """The summary as JSON values; numbers that are not finite are None."""
         outcome, check = self.outcome, self.last_check
         return {
             **{name: _likelihood(self.kept_row, name) for name in _NAMES},
@@ -78,7 +78,7 @@ class Summary:
             "verdict": None if self.verdict is None else self.verdict.label,
             "message": self.message,
             "findings": [{"verdict": f.verdict.label, "seen": f.seen, "cure": f.cure} for f in outcome.findings],
-            "num_looks": len(outcome.rows),
+            "num_evaluations": len(outcome.rows),
             "num_lost": self.num_lost,
             "last_check": None if check is None else dict(check),
             "seconds": self.seconds,
@@ -87,17 +87,17 @@ class Summary:
         }
 
     def to_json(self) -> str:
-        """One JSON object."""
+        """The summary as one JSON object."""
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def print(self) -> None:
-        """A table on standard output."""
+        """Print a table on standard output."""
         table = Table(show_header=False, box=None, pad_edge=False)
         for label, value in (*self._likelihood_rows(), *self._run_rows(), *self._verdict_rows(), *self._file_rows()):
             table.add_row(label, value)
         console = common.table_console()
         console.print(table)
-        if self.estimate_command is not None:  # in one piece, so that it can be copied
+        if self.estimate_command is not None:  # on one line, so that it can be copied
             console.print(f"Go on with: {self.estimate_command}", soft_wrap=True, markup=False)
 
     def _likelihood_rows(self) -> Iterator[tuple[str, str]]:
@@ -124,13 +124,13 @@ class Summary:
         for finding in self.outcome.findings:
             yield "", f"{finding.seen}; {finding.cure}."
         if self.num_lost:
-            yield "", f"log Z was not known at {self.num_lost} of {len(self.outcome.rows)} looks."
+            yield "", f"log Z was unknown at {self.num_lost} of {len(self.outcome.rows)} evaluations."
 
     def _file_rows(self) -> Iterator[tuple[str, str]]:
         for name, path in self.files.items():
             yield name, escape(str(path))
         if not self.files:
-            yield "files", "none: with --out DIR the model, metrics and a plot are kept, and the run can be resumed"
+            yield "files", "none: --out DIR saves the model, metrics and a plot, and allows --resume"
 
 
 def _likelihood(row: Mapping[str, Any], name: str) -> dict[str, Any] | None:
@@ -148,7 +148,7 @@ def _number(value: float | None) -> str:
 
 
 def _check_in_words(row: Mapping[str, Any]) -> str:
-    check, followed = (f"{_number(row[at])} ± {_number(row[error])}" for at, error in (
+    check, tracked = (f"{_number(row[at])} ± {_number(row[error])}" for at, error in (
         ("ais_log_z", "ais_std_error"), ("log_z", "std_error")
     ))  # fmt: skip
-    return f"{check} at update {row['update']}; followed {followed}"
+    return f"{check} at update {row['update']}; tracked {tracked}"

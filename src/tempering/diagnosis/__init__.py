@@ -1,4 +1,11 @@
-"""From statistics to findings and a verdict: may the number be believed, and when may a run stop."""
+"""From statistics to findings and a verdict: whether an estimate can be trusted, and when a run may stop.
+
+- The check of a run: `diagnose` gives a `Diagnosis` with `Finding`s and a `Verdict`.
+- Its numbers: `round_trips`, `occupancy`, `transition_matrix`; `unequilibrated` is the finding of a warm-up.
+- Bottlenecks of the ladder: `rung_chain` gives a `RungChain`, `find_knots` its `Knot`s; `rung_weight_cost` says what
+  other rung weights would gain.
+- Stopping at a target error: `decide` turns a `Look` and a `Goal` into a `Decision`.
+"""
 
 from tempering.diagnosis.checks import Diagnosis as Diagnosis
 from tempering.diagnosis.checks import diagnose as diagnose
@@ -10,7 +17,14 @@ from tempering.diagnosis.knots import Knot as Knot
 from tempering.diagnosis.knots import RungChain as RungChain
 from tempering.diagnosis.knots import find_knots as find_knots
 from tempering.diagnosis.knots import rung_chain as rung_chain
+from tempering.diagnosis.rung_flow import rung_weight_cost as rung_weight_cost
 from tempering.diagnosis.stopping import Decision as Decision
 from tempering.diagnosis.stopping import Goal as Goal
 from tempering.diagnosis.stopping import Look as Look
 from tempering.diagnosis.stopping import decide as decide
+from tempering.estimators.annealed import Annealed as Annealed
+from tempering.estimators.log_z import LogZ as LogZ
+from tempering.stats import BlockedStats as BlockedStats
+from tempering.stats import Recording as Recording
+from tempering.verdicts import Finding as Finding
+from tempering.verdicts import Verdict as Verdict

@@ -1,7 +1,7 @@
-"""Knots: narrow stretches of the ladder that chains hardly pass, found from transitions between rungs.
+"""Knots: narrow stretches of the ladder that chains hardly pass, found from the transitions between rungs.
 
-All numbers come from the flow F_jk, how often a step goes from rung j to rung k. In equilibrium F_jk = E[q(j|x) q(k|x)]
-for every move (docs/methods/knots.md). So these are the numbers of a ladder whose moves redraw x exactly. Real moves
+All numbers come from the flow F_jk, the share of steps that go from rung j to rung k. In equilibrium
+F_jk = E[q(j|x) q(k|x)] for every move, so these are the numbers of a ladder whose moves redraw x exactly. Real moves
 remember x and are slower.
 """
 
@@ -12,88 +12,117 @@ from jaxtyping import Num
 
 from tempering._types import HostPerRung
 from tempering.diagnosis.rung_flow import (
-    _ROUNDING,
+    ROUNDING,
     Counts,
     Cuts,
     Flow,
-    _checked,
-    _ends,
-    _energy,
-    _symmetric,
     committor,
     conductances,
+    count_ends,
+    crossing_flow,
     flow_matrix,
     spectral_gap,
+    validated_counts,
 )
 
-MIN_EXCESS = 2.0  # a knot holds up chains this many times more than as narrow a stretch of an even ladder would
-
-
-MAX_WIDTH = 0.05  # of the ladder, by prior mass, or one step where rungs are fewer
-
-
-_UNSEEN = 3.0  # crossings: none seen, and with 95 % confidence fewer than three were to be expected
-
-
-_TRIM = 0.95  # of a knot's share is left when its stretch is cut to where it is tightest
+MIN_EXCESS = 2.0  # a knot delays chains at least this many times more than an equally wide stretch of an even ladder
+MAX_WIDTH = 0.05  # of the ladder, by prior mass; or one step where rungs are few
+_UNSEEN = 3.0  # crossings: if none was seen, fewer than three were expected, with 95 % confidence
+_TRIM = 0.95  # of a knot's share remains when its stretch is cut to its narrowest part
 
 
 @dataclasses.dataclass(frozen=True)
 class Knot:
-    """A narrow stretch of the ladder that chains pass far less often than their steps elsewhere let expect."""
+    """A bottleneck: a narrow stretch of the ladder that chains rarely pass.
 
-    beta: float  # where the potential rises most
-    low: float  # the inverse temperatures between which it lies
+    Attributes:
+        beta: Its inverse temperature, where the committor rises most.
+        low: The inverse temperature of its lower end.
+        high: The inverse temperature of its upper end.
+        share: The part of the relaxation time that would remain if all other rungs mixed in one step.
+        even_share: The same for an equally wide stretch of an even ladder with the same relaxation time.
+        sweeps: The relaxation time through this stretch alone; infinite if no chain passed it.
+        conductance: The conductance of its narrowest cut.
+    """
+
+    beta: float
+    low: float
     high: float
-    share: float  # of the relaxation time that this stretch alone accounts for, if all else were mixed at once
-    even_share: float  # what as narrow a stretch accounts for on a ladder of even steps that relaxes as slowly
-    sweeps: float  # the relaxation time through this stretch alone; infinite where no chain passed it
-    conductance: float  # of its narrowest cut
+    share: float
+    even_share: float
+    sweeps: float
+    conductance: float
 
 
 @dataclasses.dataclass(frozen=True)
 class RungChain:
-    """The rung as a Markov chain of its own: the fastest that a run with these overlaps can be.
+    """The rung as a Markov chain of its own: no run with these overlaps can mix faster.
 
-    Arrays speak of the rungs that were visited, whose inverse temperatures are `betas`.
+    Attributes:
+        betas: Inverse temperatures of the visited rungs, which all arrays refer to.
+        visited: The share of draws at each of them.
+        gap: The spectral gap, 1 − the second largest eigenvalue; 0 if some rungs cannot be reached from others.
+        relaxation_sweeps: 1 / gap.
+        relaxation_error: Its jackknife error over groups of chains; infinite for one group.
+        conductances: The conductance of each cut between neighbouring rungs.
+        committor: The probability to reach the top of the ladder before its bottom.
+        crossings_per_sweep: Crossings from end to end, in either direction, of one chain whose moves redraw x exactly.
+        knots: The bottlenecks, the worst first.
     """
 
     betas: HostPerRung
-    visited: HostPerRung  # the share of draws at each of them
-    gap: float  # 1 − the second largest eigenvalue; 0 where the rungs fall apart
-    relaxation_sweeps: float  # 1 / gap
-    relaxation_error: float  # by leaving out one group of chains at a time; infinite where there is one group
+    visited: HostPerRung
+    gap: float
+    relaxation_sweeps: float
+    relaxation_error: float
     conductances: Cuts
-    committor: HostPerRung  # the chance to see the top of the ladder before its bottom
-    crossings_per_sweep: float  # from end to end, either way, that one chain makes if moves redraw x exactly
-    knots: tuple[Knot, ...]  # the gravest first
+    committor: HostPerRung
+    crossings_per_sweep: float
+    knots: tuple[Knot, ...]
 
     @property
     def conductance(self) -> float:
-        """Of the narrowest cut; infinite where only one rung was visited."""
+        """The conductance of the narrowest cut; infinite where only one rung was visited."""
         return float(self.conductances.min(initial=np.inf))
 
     @property
     def best_cut_beta(self) -> float:
-        """Where the narrowest cut is; NaN where only one rung was visited."""
+        """The inverse temperature of the narrowest cut; NaN where only one rung was visited."""
         if len(self.conductances) == 0:
             return np.nan
         cut = int(self.conductances.argmin())
         return float(self.betas[cut : cut + 2].mean())
 
+    def __repr__(self) -> str:
+        time = f"{self.relaxation_sweeps:.3g} ± {self.relaxation_error:.2g} sweeps"
+        return f"RungChain({len(self.betas)} rungs, relaxation in {time}, {len(self.knots)} knots)"
+
 
 def rung_chain(counts: Counts, betas: HostPerRung, log_prior: HostPerRung | None = None) -> RungChain:
-    """All that the transitions between rungs say, from `Recording.transition_counts` or their sum over groups.
+    """Analyse the transitions between rungs: relaxation time, conductances, committor and knots.
 
-    `log_prior` says how much of the ladder each rung is, the same for all unless given.
+    ```python
+    chain = tp.diagnosis.rung_chain(recording.transition_counts, result.betas, recording.stats.log_prior)
+    chain.relaxation_sweeps, chain.knots
+    ```
+
+    Args:
+        counts: `Recording.transition_counts`, or their sum over groups.
+        betas: The inverse temperatures of the rungs.
+        log_prior: log r_k, by default uniform.
+
+    Returns:
+        The numbers of the chain over rungs.
+
+    Caveats: The chain over rungs is taken to be Markovian. Moves that remember x make the run slower than this.
     """
-    groups, total, betas, prior = _checked(counts, betas, log_prior)
-    is_visited = _symmetric(total).sum(axis=1) > 0
+    groups, total, betas, prior = validated_counts(counts, betas, log_prior)
+    is_visited = (total + total.T).sum(axis=1) > 0
     prior = prior[is_visited] / prior[is_visited].sum()
     total, betas = total[np.ix_(is_visited, is_visited)], betas[is_visited]
     flow = flow_matrix(total)
     gap = spectral_gap(flow)
-    potential = committor(flow, *_ends(prior))
+    potential = committor(flow, *count_ends(prior))
     return RungChain(
         betas=betas,
         visited=flow.sum(axis=1),
@@ -102,27 +131,36 @@ def rung_chain(counts: Counts, betas: HostPerRung, log_prior: HostPerRung | None
         relaxation_error=_relaxation_error(groups),
         conductances=conductances(flow),
         committor=potential,
-        crossings_per_sweep=2 * _energy(flow, potential),  # as many up as down: E & Vanden-Eijnden (2006)
+        crossings_per_sweep=2 * crossing_flow(flow, potential),  # as many up as down: E & Vanden-Eijnden (2006)
         knots=_knots(total, betas, prior),
     )
 
 
 def find_knots(counts: Counts, betas: HostPerRung, log_prior: HostPerRung | None = None) -> tuple[Knot, ...]:
-    """The stretches where chains are held up, the gravest first; none where the ladder is even."""
+    """Find the bottlenecks of a ladder from the transitions between its rungs.
+
+    Args:
+        counts: `Recording.transition_counts`, or their sum over groups.
+        betas: The inverse temperatures of the rungs.
+        log_prior: log r_k, by default uniform.
+
+    Returns:
+        The knots, the worst first; none if the ladder is even.
+    """
     return rung_chain(counts, betas, log_prior).knots
 
 
 def even_share(width: float, relaxation_moves: float) -> float:
-    """The share of a stretch in the middle of an even ladder: (π²/4)(width + 1/√(πτ)), τ in steps that change the rung.
+    """`Knot.share` of a stretch in the middle of an even ladder: (π²/4)(width + 1/√(πτ)), τ in steps that change rung.
 
-    A walk with diffusion constant D on [0, 1] relaxes in τ = 1/(π² D), and through a stretch alone in width/(4 D). What
-    jumps past its ends adds is E[J²]/E|J| to the width, for normal jumps of variance 2 D.
+    A walk with diffusion constant D on [0, 1] relaxes in τ = 1/(π² D), and through a stretch alone in width/(4 D).
+    Jumps past its ends add E[J²]/E|J| to the width, for normal jumps of variance 2 D.
     """
     return float(np.pi**2 / 4 * (width + 1 / np.sqrt(np.pi * relaxation_moves)))
 
 
 def _knots(counts: Num[np.ndarray, "rung rung"], betas: HostPerRung, prior: HostPerRung) -> tuple[Knot, ...]:
-    """Stretches with more than `MIN_EXCESS` times their share; those that touch are one."""
+    """Stretches with more than `MIN_EXCESS` times their even share; those that touch are joined."""
     if len(betas) < 3:  # one step is the whole ladder, and not narrow
         return ()
     seen, cautious = flow_matrix(counts), _with_unseen(counts)
@@ -143,7 +181,7 @@ def _knots(counts: Num[np.ndarray, "rung rung"], betas: HostPerRung, prior: Host
 
 
 def _joined(stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Stretches in the order of the ladder, with those that touch made one."""
+    """Stretches in the order of the ladder; those that touch are joined."""
     joined: list[tuple[int, int]] = []
     for low, high in sorted(stretches):
         if joined and joined[-1][1] == low:
@@ -173,7 +211,7 @@ def _knot(
 
 
 def _trimmed(flow: Flow, low: int, high: int) -> tuple[int, int]:
-    """The shortest stretch within that holds chains up nearly as long."""
+    """The shortest part of a stretch that delays chains nearly as long."""
     enough = _TRIM * _stretch(flow, low, high)[0]
     while high - low > 1:
         shorter = max([(low + 1, high), (low, high - 1)], key=lambda stretch: _stretch(flow, *stretch)[0])
@@ -184,22 +222,22 @@ def _trimmed(flow: Flow, low: int, high: int) -> tuple[int, int]:
 
 
 def _stretch(flow: Flow, low: int, high: int) -> tuple[float, HostPerRung]:
-    """The relaxation time if rungs up to `low`, and those from `high`, were mixed at once; and its potential.
+    """The relaxation time if the rungs up to `low`, and those from `high`, mixed in one step; and its potential h.
 
-    Var(h)/E(h, h) of the potential h between them, which by the variational principle is never above 1/gap.
+    The time is Var(h)/E(h, h), which by the variational principle is at most 1/gap.
     """
     visited, inner = flow.sum(axis=1), slice(low + 1, high)
     potential = (np.arange(len(flow)) >= high).astype(np.float64)
     if high - low > 1:
         held = np.diag(visited[inner]) - flow[inner, inner]
         potential[inner] = np.linalg.lstsq(held, flow[inner, high:].sum(axis=1))[0]
-    current = float(flow[: low + 1].sum(axis=0) @ potential)  # what leaves the lower side is the energy
+    current = float(flow[: low + 1].sum(axis=0) @ potential)  # the flow out of the lower side is the energy
     variance = visited @ (potential - visited @ potential) ** 2
-    return (float(variance / current) if current > _ROUNDING else np.inf), potential
+    return (float(variance / current) if current > ROUNDING else np.inf), potential
 
 
 def _with_unseen(counts: Num[np.ndarray, "rung rung"]) -> Flow:
-    """The flow if every two neighbours had been crossed a few times more: few counts must not make a knot."""
+    """The flow with a few more crossings between all neighbours, so that few counts do not make a knot."""
     between = np.full(len(counts) - 1, _UNSEEN)
     return flow_matrix(counts + np.diag(between, 1) + np.diag(between, -1))
 

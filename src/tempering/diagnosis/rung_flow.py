@@ -6,29 +6,20 @@ from scipy.sparse.csgraph import connected_components
 
 from tempering._errors import InputError
 from tempering._types import HostPerRung
+from tempering.ladder import END_MASS
 
-_END_MASS = 0.05  # of the prior: the ends between which crossings are counted, as `Ladder` does
-
-
-_ROUNDING = 1e-15  # a flow below is none: one crossing in 10⁹ draws is far above
-
-
+ROUNDING = 1e-15  # a smaller flow counts as 0: one crossing in 10⁹ draws is far above
 _MAX_BALANCING = 10_000
 
-
 Flow = Float[np.ndarray, "rung rung"]  # symmetric, adds up to 1
-
-
 Cuts = Float[np.ndarray, " cut"]  # entry k lies between rungs k and k + 1
-
-
 Counts = Num[np.ndarray, "*group rung rung"]
 
 
 def merge_rungs(
     counts: Counts, betas: HostPerRung, log_prior: HostPerRung, most: int = 125
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The same transitions with neighbouring rungs taken as one, so that at most so many are left to work on."""
+    """Transitions, inverse temperatures and log prior of groups of neighbouring rungs, at most `most` of them."""
     size = -(-len(betas) // most)
     if size == 1:
         return counts, betas, log_prior
@@ -38,14 +29,20 @@ def merge_rungs(
     return joined, np.add.reduceat(betas, starts) / num_each, np.logaddexp.reduceat(log_prior, starts)
 
 
-def prior_cost(counts: Counts, log_prior: HostPerRung) -> float:
-    """The variance of log Z under this prior over that under the uniform one: below 1, the prior helps.
+def rung_weight_cost(counts: Counts, log_prior: HostPerRung) -> float:
+    """The variance of log Z with these rung weights over that with uniform ones: below 1, the weights help.
 
-    For moves that redraw x exactly; a move that remembers x changes both variances, and not by one factor. NaN where
-    an end of the ladder was not visited, or its two ends are not tied together.
+    Args:
+        counts: `Recording.transition_counts`, or their sum over groups.
+        log_prior: log r_k of the run that they come from.
+
+    Returns:
+        The ratio of variances; NaN if an end of the ladder was not visited, or its two ends are not connected.
+
+    Caveats: It holds for moves that redraw x exactly. A move that remembers x changes the two variances differently.
     """
     num_rungs = np.shape(counts)[-1]
-    _, total, _, prior = _checked(counts, np.linspace(0.0, 1.0, num_rungs), log_prior)
+    _, total, _, prior = validated_counts(counts, np.linspace(0.0, 1.0, num_rungs), log_prior)
     flow = flow_matrix(total)
     is_visited = flow.sum(axis=1) > 0
     if not (is_visited[0] and is_visited[-1]):
@@ -57,12 +54,12 @@ def prior_cost(counts: Counts, log_prior: HostPerRung) -> float:
 
 
 def flow_matrix(counts: Num[np.ndarray, "rung rung"]) -> Flow:
-    """F = (C + Cᵀ)/2N: the chains are reversible, so that there and back are seen as one."""
-    return _symmetric(counts) / np.sum(counts)
+    """F = (C + Cᵀ)/2N: the chains are reversible, so both directions of a transition count alike."""
+    return (counts + counts.T) / 2 / np.sum(counts)
 
 
 def spectral_gap(flow: Flow) -> float:
-    """1 − λ₂ of P = F/π; exactly 0 where some visited rungs cannot be reached from others."""
+    """1 − λ₂ of P = F/π; exactly 0 if some visited rungs cannot be reached from others."""
     visited = flow.sum(axis=1)
     is_visited = visited > 0
     flow, root = flow[np.ix_(is_visited, is_visited)], np.sqrt(visited[is_visited])
@@ -73,9 +70,9 @@ def spectral_gap(flow: Flow) -> float:
 
 
 def conductances(flow: Flow) -> Cuts:
-    """Of the cut above each rung: the flow through it over the mass of its lighter side, which must not be empty.
+    """φ of the cut above each rung: the flow through it over the mass of its lighter side, which must not be empty.
 
-    By Cheeger's inequality gap/2 ≤ φ for every cut; φ ≤ √(2 gap) holds for the narrowest of all sets of rungs, which
+    By Cheeger's inequality gap/2 ≤ φ for every cut. φ ≤ √(2 gap) holds for the narrowest of all sets of rungs, which
     need not be a cut of the ladder (Lawler and Sokal 1988).
     """
     visited = flow.sum(axis=1)
@@ -84,9 +81,9 @@ def conductances(flow: Flow) -> Cuts:
 
 
 def committor(flow: Flow, num_bottom: int = 1, num_top: int = 1) -> HostPerRung:
-    """The chance to see the top rungs before the bottom ones: h = P h between h = 0 and h = 1.
+    """The probability to reach the top rungs before the bottom ones: h = P h between h = 0 and h = 1.
 
-    0 on rungs from which neither can be reached.
+    It is 0 on rungs from which neither can be reached.
     """
     rung = np.arange(len(flow))
     is_bottom, is_top = rung < num_bottom, rung >= len(flow) - num_top
@@ -99,19 +96,19 @@ def committor(flow: Flow, num_bottom: int = 1, num_top: int = 1) -> HostPerRung:
 
 
 def resistance(flow: Flow) -> float:
-    """Between the first rung and the last, of a network whose wires conduct F_jk; infinite where they are not tied."""
+    """The resistance between first and last rung of a network with conductances F_jk; infinite if not connected."""
     _, labels = connected_components(flow, directed=False)
     if labels[0] != labels[-1]:
         return np.inf
     tied = flow[np.ix_(labels == labels[0], labels == labels[0])]
-    return 1 / _energy(tied, committor(tied))
+    return 1 / crossing_flow(tied, committor(tied))
 
 
 def log_ratio_variance(flow: Flow, *, averaged: bool = True) -> float:
     """N times the variance of log(ĉ_{K−1}/ĉ_0) after N draws, if moves redraw x exactly.
 
-    Of counted visits 2R − ⟨f, f⟩, with R the resistance and f = 1/π at the last rung, −1/π at the first; of averaged
-    q(k|x), as RTS has them, less by ⟨f, f⟩ + ⟨f, P f⟩ (docs/knots.md).
+    For counted visits it is 2R − ⟨f, f⟩, with R the resistance and f = 1/π at the last rung, −1/π at the first. For
+    averages of q(k|x), as in RTS, it is less by ⟨f, f⟩ + ⟨f, P f⟩.
     """
     visited = flow.sum(axis=1)
     at_ends = 1 / visited[0] + 1 / visited[-1]
@@ -124,13 +121,13 @@ def log_ratio_variance(flow: Flow, *, averaged: bool = True) -> float:
 
 
 def balanced(flow: Flow, visited: HostPerRung) -> Flow:
-    """D F D with row sums `visited`: the flow if rungs were visited otherwise.
+    """D F D with row sums `visited`: the flow if rungs were visited in these shares.
 
-    Under weights w_k the posterior w_k q(k|x)/Σ_j w_j q(j|x) turns F_jk into E[w_j w_k q_j q_k / Σ_i w_i q_i]; here the
-    sum is taken as a product d_j d_k, which rows that add up determine (Sinkhorn 1964).
+    Under weights w_k the posterior w_k q(k|x)/Σ_j w_j q(j|x) turns F_jk into E[w_j w_k q_j q_k / Σ_i w_i q_i]. Here the
+    sum is approximated by a product d_j d_k, which the row sums determine (Sinkhorn 1964).
     """
     start = flow.sum(axis=1)
-    flow = flow + np.diag(1e-9 * start)  # without any diagonal there may be no answer
+    flow = flow + np.diag(1e-9 * start)  # without a diagonal there may be no solution
     scale = np.sqrt(visited / start)
     for _ in range(_MAX_BALANCING):
         rows = scale * (flow @ scale)
@@ -140,16 +137,16 @@ def balanced(flow: Flow, visited: HostPerRung) -> Flow:
     return scale[:, None] * flow * scale
 
 
-def _ends(prior: HostPerRung) -> tuple[int, int]:
-    """How many rungs are the bottom of the ladder, and how many its top."""
-    few = [int(np.sum(np.cumsum(side) <= _END_MASS + 1e-9)) for side in (prior, prior[::-1])]
+def count_ends(prior: HostPerRung) -> tuple[int, int]:
+    """The number of rungs at the bottom and at the top of the ladder between which `Ladder` counts crossings."""
+    few = [int(np.sum(np.cumsum(side) <= END_MASS + 1e-9)) for side in (prior, prior[::-1])]
     return max(1, few[0]), max(1, few[1])
 
 
-def _energy(flow: Flow, potential: HostPerRung) -> float:
-    """½ Σ F_jk (h_j − h_k)², the flow that goes all the way; 0 where it is rounding."""
+def crossing_flow(flow: Flow, potential: HostPerRung) -> float:
+    """½ Σ F_jk (h_j − h_k)², the flow from one end to the other; 0 where it is only rounding."""
     energy = float(np.sum(flow * np.subtract.outer(potential, potential) ** 2)) / 2
-    return energy if energy > _ROUNDING else 0.0
+    return energy if energy > ROUNDING else 0.0
 
 
 def _laplacian(flow: Flow) -> Flow:
@@ -157,18 +154,14 @@ def _laplacian(flow: Flow) -> Flow:
 
 
 def _cut_flows(flow: Flow) -> Cuts:
-    """Σ F_jk over j ≤ cut < k: added up one by one, so that no flow is exactly 0."""
+    """Σ F_jk over j ≤ cut < k, each summed by itself so that no flow is exactly 0."""
     return np.array([flow[: cut + 1, cut + 1 :].sum() for cut in range(len(flow) - 1)])
 
 
-def _symmetric(counts: Num[np.ndarray, "rung rung"]) -> Flow:
-    return (counts + counts.T) / 2
-
-
-def _checked(
+def validated_counts(
     counts: Counts, betas: HostPerRung, log_prior: HostPerRung | None
 ) -> tuple[Float[np.ndarray, "group rung rung"], Flow, HostPerRung, HostPerRung]:
-    """Counts by group and in all, betas and prior masses; refused where they cannot belong to one run."""
+    """Counts by group and in total, betas and prior probabilities; an error if they cannot belong to one run."""
     counts, betas = np.asarray(counts, np.float64), np.asarray(betas, np.float64)
     num_rungs = len(betas)
     if counts.ndim not in (2, 3) or counts.shape[-2:] != (num_rungs, num_rungs):

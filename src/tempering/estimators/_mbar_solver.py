@@ -1,4 +1,4 @@
-"""The equations of MBAR solved: Newton's method on a convex function, over chunks of draws."""
+"""The solution of the equations of MBAR: Newton's method on a convex function, over chunks of draws."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -10,10 +10,10 @@ from scipy.special import logsumexp
 from tempering._types import HostPerRung
 from tempering.estimators._pool import Pool
 
-TOLERANCE = 1e-12  # of |π_k − mean of p_k|, beside what rounding of log f leaves
+TOLERANCE = 1e-12  # of |π_k − mean of p_k|, in addition to the rounding of log f
 _MAX_STEPS = 200
 _RIDGE = 1e-14  # keeps the equations solvable where rungs share nothing
-_TINY = 1e-300
+TINY = 1e-300  # keeps logarithms and quotients finite
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,10 +22,10 @@ class Point:
 
     log_z: HostPerRung
     shares: HostPerRung  # π_k = n_k/N
-    objective: float  # L of eq. 18, convex in log Z, so that its stationary point is a minimum
-    mean: HostPerRung  # of p_k(x_i), which is π_k at the solution
+    objective: float  # L of eq. 18, which is convex in log Z
+    mean: HostPerRung  # of p_k(x_i); it is π_k at the solution
     gram: Float[np.ndarray, "rung rung"]  # mean of p_k(x_i) p_l(x_i)
-    rounding: float  # what rounding of log f may change in the mean
+    rounding: float  # how much rounding of log f may change the mean
 
     @property
     def residual(self) -> float:
@@ -38,12 +38,12 @@ class Point:
         return bool(self.residual <= TOLERANCE + self.rounding)
 
     def is_better_than(self, other: "Point") -> bool:
-        """Nearer to the solution. Close to it L no longer shows progress, but its derivative does."""
+        """Whether it is nearer to the solution. Close to it L no longer shows progress, but its derivative does."""
         return bool(self.objective < other.objective or self.residual < other.residual / 2)
 
 
 def solve(pool: Pool, shares: HostPerRung, start: HostPerRung) -> Point:
-    """The minimum of eq. 18, or the point where no step made progress; every share must be positive.
+    """The minimum of eq. 18, or the point from which no step makes progress; every share must be positive.
 
     Each step tries Newton's, then shorter ones in its direction, then log Z_k += log(mean p_k / π_k), the
     self-consistent iteration, which lowers L by at least the divergence of π from mean p.
@@ -60,7 +60,7 @@ def solve(pool: Pool, shares: HostPerRung, start: HostPerRung) -> Point:
 
 
 def geometric_bridges(pool: Pool) -> HostPerRung:
-    """A start: log Z along neighbours by eq. 17 with α = 1/√(f_k f_{k+1}), in closed form and one pass over draws.
+    """A first guess: log Z along neighbours by eq. 17 with α = 1/√(f_k f_{k+1}), in closed form and one pass.
 
     Every rung must have draws.
     """
@@ -74,13 +74,13 @@ def geometric_bridges(pool: Pool) -> HostPerRung:
             if 0 <= step < num_rungs - 1:
                 exponents = (1 - 2 * side) * (features @ half_steps[step])
                 peak = exponents.max()
-                log_sums[rung, side] = peak + np.log(max(np.average(np.exp(exponents - peak), weights=weights), _TINY))
+                log_sums[rung, side] = peak + np.log(max(np.average(np.exp(exponents - peak), weights=weights), TINY))
     return np.append(0.0, np.cumsum(log_sums[:-1, 0] - log_sums[1:, 1]))
 
 
 def _candidates(pool: Pool, point: Point) -> Iterator[Point]:
     newton = _newton_step(point)
-    self_consistent = np.log(np.maximum(point.mean, _TINY) / point.shares)
+    self_consistent = np.log(np.maximum(point.mean, TINY) / point.shares)
     for step in (newton, newton / 4, newton / 16, self_consistent):
         yield _evaluate(pool, point.shares, point.log_z + step)
 
@@ -114,7 +114,7 @@ def _evaluate(pool: Pool, shares: HostPerRung, log_z: HostPerRung) -> Point:
 
 
 def reweighted(pool: Pool, shares: HostPerRung, log_z: HostPerRung) -> HostPerRung:
-    """log Z_k of every rung from the mixture Σ_j π_j f_j/Z_j of those with a share: Z_k is the mean of f_k/mixture."""
+    """log Z_k of every rung, Z_k the mean of f_k/mixture, with the mixture Σ_j π_j f_j/Z_j of rungs with a share."""
     log_sums = np.full(len(shares), -np.inf)
     log_factors = _log(shares) - np.where(shares > 0, log_z, 0.0)
     for part, log_f in pool.chunks():
@@ -125,14 +125,14 @@ def reweighted(pool: Pool, shares: HostPerRung, log_z: HostPerRung) -> HostPerRu
 
 
 def _log(numbers: np.ndarray) -> np.ndarray:
-    with np.errstate(divide="ignore"):  # what has no share, or no weight, is left out by exp(−inf) = 0
+    with np.errstate(divide="ignore"):  # a share or weight of 0 is left out by exp(−inf) = 0
         return np.log(numbers)
 
 
 def log_mixture_and_parts(
     log_f: Float[np.ndarray, "draw rung"], log_factors: HostPerRung
 ) -> tuple[Float[np.ndarray, " draw"], Float[np.ndarray, "draw rung"]]:
-    """log Σ_k exp(log_f + log_factors)_k and each term's part of the sum; overwrites `log_f`."""
+    """log Σ_k exp(log_f + log_factors)_k and the part of each term in the sum; overwrites `log_f`."""
     log_f += log_factors
     peak = log_f.max(axis=1)
     log_f -= peak[:, None]

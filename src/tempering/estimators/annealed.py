@@ -11,16 +11,30 @@ from tempering._types import HostPerRung
 from tempering.estimators.log_z import LogZ
 from tempering.estimators.pareto import heavy_tails
 from tempering.estimators.uncertainty import Uncertainty, uncertainty_by_jackknife, uncertainty_of_log_ratio
+from tempering.findings import nonfinite
 from tempering.stats import chain_groups
-from tempering.verdicts import Finding, Verdict
+from tempering.verdicts import Finding
 
 
 def ais(log_weights: Float[np.ndarray, "chain rung"], *, log_z_base: float = 0.0) -> LogZ:
-    """log of the mean weight at each rung (Neal 2001), eq. 23 with one factor per rung.
+    """Annealed importance sampling: log of the mean weight at each rung (Neal 2001), eq. 23 with one factor per rung.
 
-    The mean is unbiased, so by Jensen its logarithm errs low on average: a stochastic lower bound, by about half the
-    squared standard error, see `biases`. It lies when the weights that carry the mean are too rare to have been drawn:
-    the estimate is then many nats low and its error small. `HEAVY_TAILS` sees most of this, not a mode never reached.
+    The mean is unbiased, so by Jensen's inequality its logarithm is too low on average, by about half the squared
+    standard error (`biases`): a stochastic lower bound.
+
+    ```python
+    answer = tp.estimators.ais(weights.log_weights(), log_z_base=path.log_z_base())
+    ```
+
+    Args:
+        log_weights: Log weights of passes up, 0 at rung 0, as `AnnealWeights.log_weights()` gives them.
+        log_z_base: log Z of rung 0; 0 gives the ratio to it.
+
+    Returns:
+        log Z at every rung.
+
+    Caveats: If the weights that carry the mean are too rare to have been drawn, the estimate is many nats too low with
+    a small error. `HEAVY_TAILS` reports most such cases, but not a mode that no pass reached.
     """
     if np.any(log_weights[:, 0] != 0):
         raise InputError("`ais` needs log weights of passes up, 0 at rung 0; take `AnnealWeights.log_weights()`.")
@@ -30,7 +44,7 @@ def ais(log_weights: Float[np.ndarray, "chain rung"], *, log_z_base: float = 0.0
 def from_mean_weights(
     method: str, log_weights: Float[np.ndarray, "chain rung"], far_end: int, log_z_base: float
 ) -> LogZ:
-    """log of the mean weight at each rung, less that at rung 0; `far_end` is the rung where the passes ended."""
+    """log of the mean weight at each rung minus that at rung 0; `far_end` is the rung where the passes ended."""
     usable = np.where(log_weights < np.inf, log_weights, -np.inf)  # a NaN or infinite weight counts as 0
     findings = (not_finite(log_weights), heavy_tails(usable[:, far_end]))
     return LogZ.from_uncertainty(method, log_z_base + _log_ratios(usable), uncertainty_of_weights(usable), findings)
@@ -39,7 +53,7 @@ def from_mean_weights(
 def uncertainty_of_weights(log_weights: Float[np.ndarray, "chain rung"]) -> Uncertainty:
     """The larger of two errors: by the delta method over chains, and by leaving out a tenth of the chains at a time.
 
-    With honest weights they agree. When a few weights carry the mean, only the second sees that a logarithm is taken.
+    They agree unless a few weights carry the mean. Then only the second accounts for the logarithm.
     """
     by_chain = uncertainty_of_log_ratio(log_weights)
     if len(log_weights) < 2:
@@ -53,24 +67,25 @@ def uncertainty_of_weights(log_weights: Float[np.ndarray, "chain rung"]) -> Unce
 
 def _log_ratios(log_weights: Float[np.ndarray, "chain rung"]) -> HostPerRung:
     log_mean = log_mean_exp(log_weights, axis=0)
-    return log_mean - (log_mean[0] if np.isfinite(log_mean[0]) else np.nan)  # no weight at all: there is no answer
+    return log_mean - (log_mean[0] if np.isfinite(log_mean[0]) else np.nan)
 
 
 def not_finite(log_weights: Float[np.ndarray, "..."]) -> Finding | None:
-    """Weights that are NaN or infinite; a weight of 0 is a number like any other."""
+    """The finding for passes with a NaN or infinite weight; a weight of 0 is valid."""
     num_bad = int(np.sum(np.any(~(log_weights < np.inf), axis=-1)))
-    if num_bad == 0:
-        return None
-    return Finding(
-        Verdict.NONFINITE,
-        f"{num_bad} of {log_weights[..., 0].size} passes had a NaN or infinite weight, which counts as 0",
-        "check the log density for overflow, log of zero, or weights that are too large",
-    )
+    what = "passes had a NaN or infinite weight, which counts as 0"
+    return nonfinite(num_bad, log_weights[..., 0].size, what)
 
 
 @dataclasses.dataclass(frozen=True)
 class Annealed:
-    """What an annealing pass says of log Z by itself, kept beside the answer as an independent check."""
+    """The estimate of log Z by an annealing pass alone, kept as an independent check of the answer.
+
+    Attributes:
+        log_z: log Z of the target by annealed importance sampling.
+        std_error: Its standard error.
+        log_weight_variance: The variance of the log weights at the target.
+    """
 
     log_z: float
     std_error: float
@@ -78,14 +93,22 @@ class Annealed:
 
     @classmethod
     def from_weights(cls, log_weights: Float[np.ndarray, "chain rung"], log_z_base: float) -> "Annealed":
-        """The summary of a pass at the target."""
+        """The summary of an annealing pass at the target.
+
+        Args:
+            log_weights: Log weights of passes up, 0 at rung 0.
+            log_z_base: log Z of rung 0.
+        """
         answer = ais(log_weights, log_z_base=log_z_base)
         return cls(answer.log_z, answer.std_error, float(np.var(log_weights[:, -1])))
 
     def disagreement(self, answer: LogZ) -> float:
-        """Standard errors between this check and an answer, after what annealing may hide is allowed for.
+        """The standard errors between this check and an answer, as far as its bias cannot explain the difference.
 
-        Weights whose logarithms scatter by σ may miss as much as σ²/2 on the low side.
+        Annealing with log weights of standard deviation σ may be too low by σ²/2.
+
+        Args:
+            answer: Another estimate of the same log Z.
         """
         gap = answer.log_z - self.log_z
         excused = min(max(gap, 0.0), self.log_weight_variance / 2)

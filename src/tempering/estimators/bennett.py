@@ -1,4 +1,4 @@
-"""Bennett's acceptance ratio: the ratio of two Z from draws at both, and log Z along a ladder of such ratios."""
+"""Bennett's acceptance ratio: the ratio of two Z from draws at both, and log Z as the sum of such ratios."""
 
 import dataclasses
 
@@ -9,21 +9,29 @@ from scipy.special import expit
 
 from tempering._errors import InputError
 from tempering._types import HostPerRung
-from tempering.estimators._pool import Pool, nonfinite
+from tempering.estimators._mbar_solver import TINY
+from tempering.estimators._pool import Pool, nonfinite_in_pool
 from tempering.estimators.log_z import LogZ
 from tempering.estimators.multistate import MAX_CUT_ERROR, Cut, bennett_variance, no_overlap
 from tempering.estimators.uncertainty import Uncertainty, uncertainty_of_mean
+from tempering.findings import unreached
 from tempering.stats import ReducedDraws
-from tempering.verdicts import Finding, Verdict
-
-_TINY = 1e-300
 
 
 def bar(draws: ReducedDraws, lower: int, upper: int) -> LogZ:
-    """log(Z_upper / Z_lower) from the draws at these two rungs (Bennett 1976): eq. 17 with its optimal α.
+    """Bennett's acceptance ratio: log(Z_upper / Z_lower) from the draws at two rungs, eq. 17 with its optimal α.
 
-    The answer has two values, 0 for `lower` and the ratio for `upper`. It is MBAR of two rungs, found as the root of
-    one falling function. It lies where the two share no draws, and says so; otherwise as `mbar` does.
+    It equals MBAR of these two rungs (Bennett 1976).
+
+    Args:
+        draws: Kept draws.
+        lower: The rung of the denominator.
+        upper: The rung of the numerator, above `lower`.
+
+    Returns:
+        An answer with two values, 0 for `lower` and the log ratio for `upper`.
+
+    Caveats: If the two rungs share no draws their ratio is unknown, which NO_OVERLAP reports. Otherwise as for `mbar`.
     """
     if not 0 <= lower < upper < draws.num_rungs:
         raise InputError(
@@ -36,8 +44,16 @@ def bar(draws: ReducedDraws, lower: int, upper: int) -> LogZ:
 def bar_chain(draws: ReducedDraws, *, log_z_base: float = 0.0) -> LogZ:
     """log Z along the ladder, as the sum of `bar` between neighbours.
 
-    A draw serves two neighbours, so errors are taken from what each chain (or stretch, or group) contributes to the
-    whole sum. A rung without draws is stepped over and has no answer; MBAR reweights to it.
+    A draw serves two neighbours, so errors come from the contribution of each chain to the whole sum.
+
+    Args:
+        draws: Kept draws.
+        log_z_base: log Z of rung 0; 0 gives the ratio to it.
+
+    Returns:
+        log Z at every rung; NaN at rungs without draws, which are stepped over.
+
+    Caveats: As for `bar`. `mbar` gives values at rungs without draws too.
     """
     pool = Pool.from_draws(draws)
     answer = _along(pool, np.arange(draws.num_rungs), pool.counts)
@@ -46,15 +62,15 @@ def bar_chain(draws: ReducedDraws, *, log_z_base: float = 0.0) -> LogZ:
 
 @dataclasses.dataclass(frozen=True)
 class _Bridge:
-    """One ratio, what each unit contributes to its error, and how well the two rungs are joined."""
+    """One ratio, the contributions of units whose mean is its error, and the overlap of the two rungs."""
 
     log_ratio: float
-    influences: Float[np.ndarray, " unit"]  # their mean is its error to first order
+    influences: Float[np.ndarray, " unit"]
     cut: Cut
 
 
 def _along(pool: Pool, rungs: np.ndarray, counts: HostPerRung) -> LogZ:
-    """Bridges between those of the rungs that have draws, added up."""
+    """The sum of bridges between the rungs that have draws."""
     has_draws = np.flatnonzero(counts > 0)
     visited = rungs[has_draws]
     bridges = [_bridge(pool, pair) for pair in np.stack([visited[:-1], visited[1:]], axis=1)]
@@ -66,12 +82,14 @@ def _along(pool: Pool, rungs: np.ndarray, counts: HostPerRung) -> LogZ:
         values[has_draws] = np.cumsum([0.0, *(b.log_ratio for b in bridges)])
         std_errors[has_draws] = np.maximum(uncertainty.std_error, _error_across_broken(bridges))
         skewness[has_draws], dof = uncertainty.skewness, uncertainty.dof
-    findings = (nonfinite(pool), _unreached(rungs, counts), *(no_overlap(b.cut) for b in bridges))
+    cure = 'draw at every rung, or use `method="mbar"`, which reweights to those without draws'
+    empty = unreached(rungs[counts == 0], len(rungs), "have no draws", cure)
+    findings = (nonfinite_in_pool(pool), empty, *(no_overlap(b.cut) for b in bridges))
     return LogZ.from_uncertainty("bar", values, Uncertainty(std_errors, bias, skewness, dof), findings)
 
 
 def _bridge(pool: Pool, rungs: Int[np.ndarray, "2"]) -> _Bridge:
-    """The root of Σ_i p_upper(x_i) = n_upper, which falls with log(Z_upper/Z_lower), and what follows at it."""
+    """The log ratio that solves Σ_i p_upper(x_i) = n_upper, whose left side falls with it."""
     pair = pool.restricted_to(rungs)
     log_steps = pair.features.astype(np.float64) @ (pair.matrix[1] - pair.matrix[0])  # log f_upper/f_lower
     counts = pair.counts
@@ -87,7 +105,7 @@ def _bridge(pool: Pool, rungs: Int[np.ndarray, "2"]) -> _Bridge:
     is_upper = pair.rungs == 1
     shared = float(pair.weights @ (expit(logits) * expit(-logits)))
     # The derivative by weight: 1{upper}/n_upper − 1{lower}/n_lower − (1{upper} − p_upper)/Σ p_lower p_upper.
-    surprise = np.where(is_upper, expit(-logits), -expit(logits)) / max(shared, _TINY)
+    surprise = np.where(is_upper, expit(-logits), -expit(logits)) / max(shared, TINY)
     influence = np.where(is_upper, 1 / counts[1], -1 / counts[0]) - surprise
     variance = bennett_variance(np.array([shared]), counts[:1], counts.sum())[0]
     cut = Cut(int(rungs[0]), int(rungs[1]), float(np.sqrt(variance)), min(1.0, shared * (1 / counts).sum()))
@@ -96,17 +114,6 @@ def _bridge(pool: Pool, rungs: Int[np.ndarray, "2"]) -> _Bridge:
 
 
 def _error_across_broken(bridges: list[_Bridge]) -> HostPerRung:
-    """Rungs that share nothing leave no scatter to see, so that the error across them is at least Bennett's."""
+    """Bennett's error across rungs that share no draws: the scatter of chains does not show it."""
     errors = np.array([0.0, *(b.cut.std_error for b in bridges)])
     return np.sqrt(np.cumsum(np.where(errors > MAX_CUT_ERROR, errors, 0.0) ** 2))
-
-
-def _unreached(rungs: np.ndarray, counts: HostPerRung) -> Finding | None:
-    empty = rungs[counts == 0]
-    if len(empty) == 0:
-        return None
-    return Finding(
-        Verdict.UNREACHED,
-        f"{len(empty)} of {len(rungs)} rungs have no draws, the first of them rung {empty[0]}",
-        "draw at every rung, or use MBAR, which reweights to those without draws",
-    )

@@ -1,4 +1,4 @@
-"""Where a run has forgotten its start: the transient that is cut, and the drift that is left."""
+"""Equilibration: the transient at the start of a run that is cut, and the drift that remains."""
 
 import dataclasses
 
@@ -6,26 +6,40 @@ import numpy as np
 from jaxtyping import Float
 
 from tempering._types import HostPerRung
-from tempering.estimators.uncertainty import MIN_UNITS, _relative_parts
+from tempering.estimators.uncertainty import MIN_UNITS, relative_parts
 from tempering.stats import BlockedStats
 
-_EVIDENCE = 2.0  # standard errors by which a difference must exceed nothing before it is called a bias
+_EVIDENCE = 2.0  # standard errors; only what exceeds them counts as a bias
 
 
 @dataclasses.dataclass(frozen=True)
 class Equilibration:
-    """Where a run is taken to have forgotten its start, and how far what is left of it still moves."""
+    """Where a run has equilibrated.
 
-    first_block: int  # that counts
-    drift: HostPerRung  # of log Z_k, in nats, as far as it exceeds noise
+    Attributes:
+        first_block: The first block that counts.
+        drift: How far log Z_k still moves after it, in nats, as far as that exceeds noise.
+    """
+
+    first_block: int
+    drift: HostPerRung
+
+    def __repr__(self) -> str:
+        return f"Equilibration(first_block={self.first_block}, drift={self.drift[-1]:.2g} at the target)"
 
 
 def find_equilibration(stats: BlockedStats) -> Equilibration:
-    """The cut that leaves the least estimated mean squared error: variance of what is left, and its bias squared.
+    """Find where a run has equilibrated: the cut with the least estimated mean squared error of what follows it.
 
-    The bias is the difference to the second half of the run, as far as it exceeds twice its own error: without that
-    margin the noise of the difference picks the cut, and the error grows. Chains forget within about a
-    round trip, so that no more than that is ever cut, and at most half of the run.
+    That error is the variance plus the squared bias. The bias is the difference to the second half of the run, as far
+    as it exceeds twice its own error: without this margin, noise would choose the cut. Chains forget their start
+    within about a round trip, so no more than that is cut, and at most half of the run.
+
+    Args:
+        stats: The statistics of a run, with at least 16 chains; otherwise nothing is cut.
+
+    Returns:
+        The first block that counts, and the drift that remains.
     """
     middle = stats.num_blocks // 2
     if stats.num_chains < MIN_UNITS or middle == 0:
@@ -34,20 +48,27 @@ def find_equilibration(stats: BlockedStats) -> Equilibration:
     latest = min(middle, int(stats.num_blocks / max(trips, 1.0)))
     ends = _Tails.from_blocks(stats.log_sums[:, :, [0, -1]])
     cuts = range(latest + 1)
-    variances = np.maximum.accumulate([ends.variance(cut)[1] for cut in cuts])  # fewer draws never have less noise
+    variances = np.maximum.accumulate([ends.variance(cut)[1] for cut in cuts])  # fewer draws cannot have less noise
     errors = variances + np.square([ends.bias(cut, middle)[1] for cut in cuts])
-    cut = int(np.argmax(errors <= 1.001 * errors.min()))  # the first that does as well as any
+    cut = int(np.argmax(errors <= 1.001 * errors.min()))  # the first that is as good as any
     return Equilibration(cut, _Tails.from_blocks(stats.log_sums).bias(cut, middle))
 
 
 def equilibrated(stats: BlockedStats) -> BlockedStats:
-    """The part of a run that counts."""
+    """Cut the transient that `find_equilibration` finds.
+
+    Args:
+        stats: The statistics of a run.
+
+    Returns:
+        The statistics of the part after equilibration.
+    """
     return stats.without_first(find_equilibration(stats).first_block)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Tails:
-    """Sums of each chain from any block on to the end."""
+    """Sums of each chain from every block to the end."""
 
     log_sums: Float[np.ndarray, "chain block rung"]
 
@@ -57,16 +78,16 @@ class _Tails:
 
     def influence(self, cut: int) -> tuple[HostPerRung, Float[np.ndarray, "chain rung"]]:
         """log ĉ_k − log ĉ_0 without the blocks before the cut, NaN where unknown, and what each chain adds to it."""
-        log_sum, relative = _relative_parts(self.log_sums[:, cut])
+        log_sum, relative = relative_parts(self.log_sums[:, cut])
         known = np.where(np.isfinite(log_sum), log_sum, np.nan)
         return known - known[0], relative - relative[:, :1]
 
     def variance(self, cut: int) -> HostPerRung:
-        """Of the estimate without the blocks before the cut."""
+        """The variance of the estimate without the blocks before the cut."""
         return self.influence(cut)[1].var(axis=0, ddof=1) / len(self.log_sums)
 
     def bias(self, cut: int, middle: int) -> HostPerRung:
-        """How far that estimate is from the second half's, as far as it exceeds noise."""
+        """The difference of that estimate to the second half's, as far as it exceeds noise."""
         (value, influence), (later, later_influence) = self.influence(cut), self.influence(middle)
         noise = (influence - later_influence).var(axis=0, ddof=1) / len(self.log_sums)
         excess = (value - later) ** 2 - _EVIDENCE**2 * noise
@@ -74,17 +95,16 @@ class _Tails:
 
 
 def drift_between_halves(stats: BlockedStats) -> float:
-    """How far log Z of the target moved from the first half of a run to the second, in standard errors.
+    """The change of log Z of the target from the first half of a run to the second, in standard errors.
 
-    Each chain's own change is one observation, so what chains share cancels and their correlation in time counts.
-    0 where there are too few chains or blocks to tell.
+    The change of each chain is one observation, so correlation in time counts. It is 0 for too few chains or blocks.
     """
     middle = stats.num_blocks // 2
     if stats.num_chains < MIN_UNITS or middle == 0:
         return 0.0
     changes, log_ratios = [], []
     for half in (stats.log_sums[:, :middle], stats.log_sums[:, middle:]):
-        log_sum, relative = _relative_parts(np.logaddexp.reduce(half, axis=1)[:, [0, -1]])
+        log_sum, relative = relative_parts(np.logaddexp.reduce(half, axis=1)[:, [0, -1]])
         if not np.all(np.isfinite(log_sum)):
             return 0.0
         changes.append(relative[:, 1] - relative[:, 0])

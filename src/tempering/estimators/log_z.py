@@ -4,35 +4,61 @@ import dataclasses
 from collections.abc import Iterable
 
 import numpy as np
+from jaxtyping import Float
 
 from tempering._types import HostPerRung
 from tempering.estimators.uncertainty import Errors, Uncertainty, interval_around
-from tempering.verdicts import Finding, Verdict, gravest
+from tempering.verdicts import Finding, Verdict, gravest, without_none
 
 
 @dataclasses.dataclass(frozen=True)
 class LogZ:
-    """log Z_k at every rung with its error; it cannot be made without one.
+    """log Z_k at every rung with its error.
 
-    `log_z`, `std_error` and `interval` without an index are those of the target, the last rung.
+    `log_z`, `std_error` and `interval` are those of the target, the last rung.
+
+    ```python
+    answer = tp.rts(stats, log_z_base=path.log_z_base())
+    print(answer)  # log Z = 68.406 ± 0.022 (rts)
+    ```
+
+    Attributes:
+        method: The name of the estimator.
+        values: log Z_k at every rung.
+        std_errors: Their standard errors; infinite where unknown.
+        biases: E[value] − log Z_k to second order, not subtracted.
+        skewness: The skewness of the independent parts, which makes intervals asymmetric.
+        dof: The number of independent parts less 1.
+        findings: What the estimator noticed.
+        errors: The parts of the error of the target, where they were looked into.
+        num_cut: Sweeps per chain that were left out as transient.
+
+    Caveats: The error is that of the draws there are. Only `tempering.diagnosis.diagnose` checks how the run behaved.
     """
 
     method: str
     values: HostPerRung
     std_errors: HostPerRung
-    biases: HostPerRung  # E[value] − log Z_k to second order, not subtracted
-    skewness: HostPerRung  # of the independent parts it was made from; it makes intervals lopsided
+    biases: HostPerRung
+    skewness: HostPerRung
     dof: int
-    findings: tuple[Finding, ...] = ()  # what the estimator itself noticed
-    errors: Errors | None = None  # what the error of the target is made of, where that was looked into
-    num_cut: int = 0  # sweeps per chain left out, as still remembering the start
+    findings: tuple[Finding, ...] = ()
+    errors: Errors | None = None
+    num_cut: int = 0
 
     @classmethod
     def from_uncertainty(
         cls, method: str, values: HostPerRung, uncertainty: Uncertainty, findings: Iterable[Finding | None] = ()
     ) -> "LogZ":
-        """A value per rung, the uncertainty of its log ratio to rung 0, and what the estimator noticed, if anything."""
-        known = tuple(finding for finding in (_no_error(uncertainty), *findings) if finding is not None)
+        """Join values and their uncertainty to an answer; NO_ERROR is added where the target has no error.
+
+        Args:
+            method: The name of the estimator.
+            values: log Z_k at every rung.
+            uncertainty: The uncertainty of log(Z_k / Z_0).
+            findings: What the estimator noticed; None is no finding.
+        """
+        known = without_none(_no_error(uncertainty), *findings)
         return cls(
             method, values, uncertainty.std_error, uncertainty.bias, uncertainty.skewness, uncertainty.dof, known
         )
@@ -44,31 +70,51 @@ class LogZ:
 
     @property
     def verdict(self) -> Verdict:
-        """The gravest of what the estimator noticed, or good. What the run did is for `diagnose` to say."""
+        """The gravest finding of the estimator, or good; `diagnose` judges the run."""
         return gravest(self.findings)
 
     @property
     def std_error(self) -> float:
-        """Its standard error."""
+        """The standard error of log Z of the target."""
         return float(self.std_errors[-1])
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Its 95 % interval."""
+        """The 95 % interval of log Z of the target."""
         return self.interval_at(0.95)
 
     def interval_at(self, level: float) -> tuple[float, float]:
-        """A two-sided interval for log Z of the target."""
+        """The two-sided interval of log Z of the target.
+
+        Args:
+            level: Its coverage, such as 0.68.
+        """
         low, high = self.intervals(level)[-1]
         return float(low), float(high)
 
-    def intervals(self, level: float = 0.95) -> np.ndarray:
-        """(rung, 2): lower and upper ends at every rung."""
+    def intervals(self, level: float = 0.95) -> Float[np.ndarray, "rung 2"]:
+        """The lower and upper ends of two-sided intervals at every rung.
+
+        Args:
+            level: Their coverage.
+        """
         ends = interval_around(self.values, self.std_errors, self.skewness, self.dof, level)
         return np.stack(ends, axis=1)
+
+    def __repr__(self) -> str:
+        return f"log Z = {with_error(self.log_z, self.std_error)} ({self.method})"
+
+
+def with_error(value: float, std_error: float) -> str:
+    """A value and its error, as many digits as the error leaves: 68.406 ± 0.022."""
+    if not 0 < std_error < np.inf:
+        return f"{value:.6g} ± {std_error:g}"
+    num_decimals = max(0, 1 - int(np.floor(np.log10(std_error))))
+    return f"{value:.{num_decimals}f} ± {std_error:.{num_decimals}f}"
 
 
 def _no_error(uncertainty: Uncertainty) -> Finding | None:
     if np.isfinite(uncertainty.std_error[-1]):
         return None
-    return Finding(Verdict.NO_ERROR, "the standard error could not be estimated", "run several chains")
+    cure = "run several chains, such as `num_chains=100`"
+    return Finding(Verdict.NO_ERROR, "the standard error could not be estimated", cure)

@@ -1,4 +1,4 @@
-"""Every method by name: which run it reads, what that run must keep, and on which side theory says that it errs."""
+"""The table of all methods: the run that each reads, what that run must keep, and the sign of its bias."""
 
 import dataclasses
 import enum
@@ -11,12 +11,12 @@ import numpy as np
 from tempering.estimators.adjusted import sams, wang_landau
 from tempering.estimators.annealed import ais
 from tempering.estimators.bennett import bar_chain
-from tempering.estimators.equilibrated import equilibrated_rts
 from tempering.estimators.equilibration import equilibrated
 from tempering.estimators.log_z import LogZ
 from tempering.estimators.mixed_guesses import mixed
 from tempering.estimators.multistate import mbar
 from tempering.estimators.reverse import raise_bound, reverse_ais
+from tempering.estimators.rts_after_equilibration import equilibrated_rts
 from tempering.estimators.stationary import rsd, sd
 from tempering.estimators.stepping import stepping_stone
 from tempering.estimators.tempered import bias_corrected_rts, continuous_rts, ts
@@ -26,7 +26,7 @@ from tempering.stats import JUST_RTS, AnnealWeights, BlockedStats, Keep, Recordi
 
 
 class RunKind(enum.Enum):
-    """The runs that estimates are made from; methods of one kind share one run."""
+    """The kinds of runs that estimates are made from; all methods of one kind share one run."""
 
     TEMPERED = "simulated tempering"
     CONTINUOUS = "simulated tempering, β continuous"
@@ -39,31 +39,50 @@ class RunKind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class TemperedRun:
-    """What a run of simulated tempering leaves behind."""
+    """A finished run of simulated tempering, as its methods read it.
+
+    Attributes:
+        path: The path that was sampled.
+        recording: What the run kept.
+        earlier: The statistics of the warm-up's tempered stages, each with its own Ẑ.
+    """
 
     path: AbstractPath
     recording: Recording
-    earlier: tuple[BlockedStats, ...] = ()  # of the warm-up's tempered stages, each under its own Ẑ
+    earlier: tuple[BlockedStats, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class Method:
-    """How one estimate is made. `answer(run, log_z_base=…)` takes what a run of its kind leaves behind."""
+    """How one estimate is made from a finished run.
+
+    Attributes:
+        name: The name of the method, as in `tempering.estimate(method=...)`.
+        kind: The run that it reads.
+        answer: `answer(run, log_z_base=...)` gives the estimate; `run` is a `TemperedRun`, or what its kind leaves.
+        kept: The arrays that it needs of the run, to count their bytes.
+        keep: What the run must keep for it.
+        errs: The sign of its bias by theory: "low", "high", or "" where it is unknown.
+    """
 
     name: str
     kind: RunKind
     answer: Callable[..., LogZ]
-    kept: Callable[[Any], Any]  # the arrays that it needs of the run, to count their bytes
+    kept: Callable[[Any], Any]
     keep: Keep = JUST_RTS
-    errs: str = ""  # "low" or "high" in expectation, "" where theory does not say
+    errs: str = ""
 
     def num_bytes(self, run: Any) -> int:
-        """What has to be kept for it until the end of the run."""
+        """The memory that a run must keep until its end for this method, in bytes.
+
+        Args:
+            run: What `answer` takes.
+        """
         return sum(np.asarray(array).nbytes for array in self.kept(run))
 
 
 def _from_stats(name: str, estimator: Callable[..., LogZ], field: str, keep: Keep = JUST_RTS, errs: str = "") -> Method:
-    """A method that needs some sums of a tempered run, once it has settled."""
+    """A method that reads some sums of a tempered run after equilibration."""
     return Method(
         name,
         RunKind.TEMPERED,
@@ -75,7 +94,7 @@ def _from_stats(name: str, estimator: Callable[..., LogZ], field: str, keep: Kee
 
 
 def _from_draws(name: str, estimator: Callable[..., LogZ]) -> Method:
-    """A method that needs the draws themselves."""
+    """A method that reads the draws themselves."""
     return Method(
         name,
         RunKind.TEMPERED,

@@ -1,4 +1,4 @@
-"""log Z from several runs whose Ẑ differ, as warm-ups and interrupted runs leave them (Appendix A)."""
+"""log Z from several runs with different Ẑ, such as the stages of a warm-up (Appendix A)."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -10,50 +10,61 @@ from scipy.special import logsumexp, stdtrit
 from tempering._errors import InputError
 from tempering._types import HostPerRung
 from tempering.estimators.equilibration import drift_between_halves
+from tempering.estimators.inputs import nonfinite_draws
 from tempering.estimators.log_z import LogZ
 from tempering.estimators.uncertainty import Uncertainty, log_summed_by_unit, uncertainty_of_mean
+from tempering.findings import FALSE_ALARM, relaxing, unconverged, uneven, unreached
 from tempering.stats import BlockedStats, TemperingStats
-from tempering.verdicts import Finding, Verdict, left_out
+from tempering.verdicts import Finding, Verdict
 
 _TOLERANCE = 1e-12  # of the gradient at a rung, relative to the posterior mass there
 _MAX_ITERATIONS = 200
 _ROUNDING = 1e-13  # in the likelihood per draw
-_FAR = 50.0  # nats; from further away Newton's step is of no use, and its exponential overflows
+_FAR = 50.0  # nats; from further away Newton's step does not help, and its exponential overflows
 _SHORTER = 0.5 ** np.arange(6)  # of Newton's step
-_MIN_OCCUPANCY = 0.2  # of a rung's prior probability
-_MAX_DRIFT = 3.0  # standard errors between the two halves of a run
-_FALSE_ALARM = 0.01  # the probability that runs which agree are said to disagree
 
 
 def mixed(runs: Sequence[TemperingStats | BlockedStats], *, log_z_base: float = 0.0) -> LogZ:
-    """log Z_k from all runs at once: with one run it is RTS, with more each counts where its own Ẑ was good.
+    """log Z_k from several runs with different Ẑ; with one run it is RTS, with more each counts where its Ẑ was good.
 
-    It maximises the likelihood of Appendix A, which is concave in log Z. Run t has N_t draws, occupancy ĉ^t, and was
-    made under the law r^t, Ẑ^t:
+    It maximises the likelihood of Appendix A, which is concave in log Z. Run t has N_t draws, occupancy ĉ^t, prior r^t
+    and guess Ẑ^t:
 
         L[Z] = Σ_t N_t Σ_k ĉ^t_k log Z_k − Σ_t N_t log Σ_k r^t_k Z_k / Ẑ^t_k.
-
-    It lies when the chains of an early run still climb from their start, for all runs count as equilibrium. Such a
-    run drifts, or pulls log Z away from the others, which is seen if it exceeds the noise. Leave it out then.
 
     ```python
     answer = mixed([first.stats, second.stats], log_z_base=path.log_z_base())
     ```
+
+    Args:
+        runs: The statistics of each run, over the same inverse temperatures.
+        log_z_base: log Z of rung 0; 0 gives the ratio to it.
+
+    Returns:
+        log Z at every rung; −inf where no run had any posterior mass.
+
+    Caveats: All runs count as equilibrated. An early run whose chains remember their start drifts, or pulls log Z away
+    from the others, which is reported if it exceeds the noise. Leave such a run out.
     """
-    given = _checked([run.on_host() for run in runs])
-    used = [run for run in given if np.isfinite(run.log_sums).any()]  # a run without a finite draw says nothing
+    given = [run.on_host() for run in runs]
+    _check_same_betas(given)
+    used = [run for run in given if np.isfinite(run.log_sums).any()]  # without a finite draw a run has no information
     reached = np.asarray(np.any([np.isfinite(run.log_sums).any(axis=(0, 1)) for run in given], axis=0))
-    findings = [_nonfinite(given), _unreached(reached)]
+    findings = [nonfinite_draws(*given), _unreached(reached)]
     if not reached[0]:
-        unknown = uncertainty_of_mean(np.zeros((0, len(reached))))
+        unknown = Uncertainty.unknown(len(reached))
         return LogZ.from_uncertainty("mixed", np.full(len(reached), np.nan), unknown, findings)
     likelihood = _Likelihood.from_runs(used, reached)
     log_z = _maximum(likelihood)
     shares = likelihood.shares_at(log_z)
     scores = _Scores.from_runs(used, shares, reached)
-    findings += [_unconverged(likelihood, shares), _no_overlap(shares, used), _uneven(likelihood, shares)]
-    findings += [_disagreement(scores), _relaxing(used)]
-    values = _placed(log_z - log_z[0], reached, elsewhere=-np.inf)  # where nobody was, this likelihood says Z = 0
+    occupancy = _placed(np.exp(shares.log_total - likelihood.log_prior), reached, elsewhere=1.0)
+    findings += [
+        _unconverged(likelihood, shares), _no_overlap(shares, used),
+        uneven(occupancy, "add a longer run with a better guess of log Z", " in all runs together"),
+        _disagreement(scores), _relaxing(used),
+    ]  # fmt: skip
+    values = _placed(log_z - log_z[0], reached, elsewhere=-np.inf)  # without posterior mass the maximum is at Z = 0
     return LogZ.from_uncertainty("mixed", log_z_base + values, _on_all_rungs(scores.spread(), reached), findings)
 
 
@@ -69,7 +80,7 @@ class _Likelihood:
 
     @classmethod
     def from_runs(cls, runs: Sequence[BlockedStats], reached: np.ndarray) -> "_Likelihood":
-        """Draws are counted by their posteriors, whose float32 sums differ from whole numbers in the seventh digit."""
+        """N_t is the sum of posteriors, which were added in float32 and differ from integers in the seventh digit."""
         log_sums = np.array([_log_sum(run.log_sums, axis=(0, 1)) for run in runs])[:, reached]
         log_draws = _log_sum(log_sums, axis=1)
         weights = np.exp(log_draws - _log_sum(log_draws))
@@ -81,13 +92,13 @@ class _Likelihood:
         )
 
     def shares_at(self, log_z: HostPerRung) -> "_Shares":
-        """What each run should have seen if this were log Z."""
+        """The occupancy that each run should have if this were log Z."""
         log_joint = self.log_law + log_z
         log_shares = log_joint - _log_sum(log_joint, axis=1, keepdims=True)
         return _Shares(log_shares, self.weights, _log_sum(np.log(self.weights)[:, None] + log_shares, axis=0))
 
     def rise(self, log_z: HostPerRung, step: HostPerRung) -> float:
-        """How much L gains by a step; not as a difference of two L, which would lose its digits."""
+        """The increase of L by a step, without the cancellation of a difference of two L."""
         log_growth = _log_sum(self.shares_at(log_z).log_shares + step, axis=1)
         return float(np.exp(self.log_counts) @ step - self.weights @ log_growth)
 
@@ -97,7 +108,7 @@ class _Shares:
     """s^t_k = r^t_k Z_k/Ẑ^t_k, normalised over rungs: the occupancy that log Z predicts for each run.
 
     Minus the second derivative of L is diag(S) − Σ_t w_t s^t s^tᵀ with S_k = Σ_t w_t s^t_k. Divided by S it is 1 minus
-    a walk over rungs that forgets its rung for a run and its run for a rung, so that T × T equations solve it.
+    the matrix of a walk from a rung to a run and on to a rung, so T × T equations solve it.
     """
 
     log_shares: Float[np.ndarray, "run rung"]  # log s^t_k
@@ -106,21 +117,21 @@ class _Shares:
 
     @property
     def run_given_rung(self) -> Float[np.ndarray, "run rung"]:
-        """w_t s^t_k / S_k, which adds up to 1 over runs."""
+        """P(t | k) = w_t s^t_k / S_k."""
         return self.weights[:, None] * np.exp(self.log_shares - self.log_total)
 
     def overlap(self) -> float:
-        """How fast the walk from run to run forgets where it was: 0 where two sets of runs share no rung, up to 1."""
+        """The spectral gap of the walk from run to run: 0 if two sets of runs share no rung, at most 1."""
         if min(self.log_shares.shape) == 1:  # one run, or one rung
             return 1.0
-        symmetric = np.sqrt(self.run_given_rung * np.exp(self.log_shares))  # times its transpose: A, made symmetric
+        symmetric = np.sqrt(self.run_given_rung * np.exp(self.log_shares))  # times its transpose: A in symmetric form
         return float(1 - np.linalg.svd(symmetric, compute_uv=False)[1] ** 2)
 
     def solved(self, scores: Float[np.ndarray, "*unit rung"]) -> Float[np.ndarray, "*unit rung"]:
         """x of (diag(S) − Σ_t w_t s^t s^tᵀ) x = S · scores, up to a constant: at a cost of K T² + T³.
 
         x_k = scores_k + Σ_t P(t | k) y_t with y_t = Σ_k s^t_k x_k, hence y_t = Σ_k s^t_k scores_k + Σ_u A_tu y_u with
-        A_tu = Σ_k s^t_k P(u | k). A is stochastic and w its stationary law; 1 − A + 1 wᵀ has no null direction left.
+        A_tu = Σ_k s^t_k P(u | k). A is stochastic with stationary distribution w, so 1 − A + 1 wᵀ is regular.
         """
         shares, owners = np.exp(self.log_shares), self.run_given_rung
         system = np.eye(len(shares)) - shares @ owners.T + self.weights
@@ -132,7 +143,7 @@ def _maximum(likelihood: _Likelihood) -> HostPerRung:
     """log Z where L is largest.
 
     A step of Z_k ← Z_k Σ_t N_t ĉ^t_k / Σ_t N_t s^t_k never lowers L, because log lies below its tangents; with one run
-    it ends at the maximum. Newton's step, shortened if need be, is taken instead wherever it raises L as much.
+    it ends at the maximum. Newton's step, shortened if necessary, is taken instead wherever it raises L as much.
     """
     log_z = likelihood.start
     for _ in range(_MAX_ITERATIONS):
@@ -150,16 +161,16 @@ def _maximum(likelihood: _Likelihood) -> HostPerRung:
 
 @dataclasses.dataclass(frozen=True)
 class _Scores:
-    """What each independent unit adds to the gradient of L in each run, relative to S_k."""
+    """The contribution of each independent unit to the gradient of L in each run, relative to S_k."""
 
     by_run: Float[np.ndarray, "run unit rung"]
     shares: _Shares
 
     @classmethod
     def from_runs(cls, runs: Sequence[BlockedStats], shares: _Shares, reached: np.ndarray) -> "_Scores":
-        """Chains that go on from run to run are one unit each.
+        """A chain that continues from run to run is one unit.
 
-        Where runs have different numbers of chains, or so few that they were cut into stretches, each run has its own.
+        If runs have different numbers of chains, or so few that they were cut into stretches, each run has its own.
         """
         by_unit = [log_summed_by_unit(run.log_sums)[:, reached] for run in runs]
         log_scale = _log_sum(np.concatenate(by_unit)) + shares.log_total
@@ -172,15 +183,14 @@ class _Scores:
 
     @property
     def num_units(self) -> int:
-        """Independent units."""
         return self.by_run.shape[1]
 
     def influence(self) -> Float[np.ndarray, "unit rung"]:
-        """What each unit contributes to log Z_k − log Z_0; their mean is the error to first order."""
+        """The contribution of each unit to log Z_k − log Z_0; their mean is the error to first order."""
         return self.num_units * _from_rung_0(self.shares.solved(self.by_run.sum(axis=0)))
 
     def spread(self) -> Uncertainty:
-        """The sandwich: independent contributions through the inverse of the curvature. With one run, eqs. 15 and 16.
+        """The sandwich estimator, contributions times the inverse of the curvature; eqs. 15 and 16 for one run.
 
         The bias is −½ I⁻¹ Σ_t w_t Σ_ij κ^t_kij V_ij, with κ^t the third cumulants of the shares and V the covariance.
         """
@@ -195,12 +205,12 @@ class _Scores:
         return uncertainty_of_mean(influence, _from_rung_0(self.shares.solved(-third / (2 * scale))))
 
     def pulls(self) -> tuple[Float[np.ndarray, " run"], Float[np.ndarray, " run"]]:
-        """How far each run pulls log Z of the target away from the answer, and the standard error of that."""
+        """How far each run pulls log Z of the target away from the answer, and its standard error."""
         moved = self.shares.solved(self.by_run.sum(axis=0))
         pulls, std_errors = [], []
         triples = zip(self.by_run, np.exp(self.shares.log_shares), self.shares.run_given_rung, strict=True)
         for scores, share, owner in triples:
-            # A unit also moves the answer, and with it what the run should have seen.
+            # A unit also moves the answer, and with it the occupancy that the run should have.
             left = _from_rung_0(self.shares.solved(scores - owner * (moved - moved @ share[:, None])))[:, -1:]
             pulls.append(left.sum())
             std_errors.append(uncertainty_of_mean(self.num_units * left).std_error[0])
@@ -208,7 +218,7 @@ class _Scores:
 
 
 def _side_by_side(scores: list[np.ndarray]) -> Float[np.ndarray, "run unit rung"]:
-    """Each run's units beside those of the others, to whose runs they add nothing."""
+    """The units of all runs one after the other; each adds to its own run only."""
     ends = np.cumsum([len(of_run) for of_run in scores])
     apart = np.zeros((len(scores), ends[-1], scores[0].shape[1]))
     for run, (end, of_run) in enumerate(zip(ends, scores, strict=True)):
@@ -225,7 +235,7 @@ def _from_rung_0(log_z: Float[np.ndarray, "*unit rung"]) -> Float[np.ndarray, "*
 
 
 def _placed(values: Float[np.ndarray, " reached"], reached: np.ndarray, elsewhere: float) -> HostPerRung:
-    """Values of the reached rungs at their places among all."""
+    """The values of the reached rungs, and a constant at all others."""
     everywhere = np.full(len(reached), elsewhere)
     everywhere[reached] = values
     return everywhere
@@ -240,7 +250,7 @@ def _on_all_rungs(uncertainty: Uncertainty, reached: np.ndarray) -> Uncertainty:
     )
 
 
-def _checked(runs: list[BlockedStats]) -> list[BlockedStats]:
+def _check_same_betas(runs: list[BlockedStats]) -> None:
     if not runs:
         raise InputError("`mixed` needs the statistics of at least one run, got none.")
     for number, run in enumerate(runs):
@@ -249,85 +259,47 @@ def _checked(runs: list[BlockedStats]) -> list[BlockedStats]:
                 f"`mixed` needs runs over the same inverse temperatures: those of run {number} are not those of run 0. "
                 "Runs over different ladders share no Z_k; estimate from each."
             )
-    return runs
-
-
-def _nonfinite(runs: list[BlockedStats]) -> Finding | None:
-    bad, total = (int(sum(getattr(run, name).sum() for run in runs)) for name in ("num_nonfinite", "num_draws"))
-    return left_out(bad, total)
 
 
 def _unreached(reached: np.ndarray) -> Finding | None:
-    empty = np.flatnonzero(~reached)
-    if len(empty) == 0:
-        return None
-    return Finding(
-        Verdict.UNREACHED,
-        f"{len(empty)} of {len(reached)} rungs had no posterior mass in any run, the first of them rung {empty[0]}",
-        "add a run with a better guess of log Z, or more rungs where densities do not overlap",
-    )
+    cure = "add a run with a better guess of log Z, or more rungs where densities do not overlap"
+    return unreached(np.flatnonzero(~reached), len(reached), "had no posterior mass in any run", cure)
 
 
 def _unconverged(likelihood: _Likelihood, shares: _Shares) -> Finding | None:
     gradient = np.abs(likelihood.log_counts - shares.log_total).max()
     if gradient <= _TOLERANCE:
         return None
-    return Finding(
-        Verdict.UNCONVERGED,
-        f"the relative gradient of the likelihood is {gradient:.1e} after {_MAX_ITERATIONS} iterations, "
-        f"not {_TOLERANCE:.0e}",
-        "leave out the runs whose guesses of log Z are the poorest",
-    )
+    what = f"after {_MAX_ITERATIONS} iterations the relative gradient of the likelihood"
+    return unconverged(what, gradient, _TOLERANCE, "leave out the runs whose guesses of log Z are the poorest")
 
 
 def _no_overlap(shares: _Shares, runs: list[BlockedStats]) -> Finding | None:
-    """Below one draw in common, between any two sets of runs, nothing ties the rungs of one to those of the other."""
-    num_draws = sum(int(run.num_draws.sum()) for run in runs)
-    if shares.overlap() * num_draws >= 1:
+    """With less than one draw in common, the rungs of two sets of runs are not connected."""
+    overlap, num_draws = shares.overlap(), sum(int(run.num_draws.sum()) for run in runs)
+    if overlap * num_draws >= 1:
         return None
-    return Finding(
-        Verdict.NO_OVERLAP,
-        f"some runs have only {shares.overlap():.1e} of their rungs in common with the others",
-        "add a run with a guess of log Z between theirs, or leave the poorest out",
-    )
-
-
-def _uneven(likelihood: _Likelihood, shares: _Shares) -> Finding | None:
-    occupancy = np.exp(shares.log_total - likelihood.log_prior)
-    rung = int(occupancy.argmin())
-    if occupancy[rung] >= _MIN_OCCUPANCY:
-        return None
-    return Finding(
-        Verdict.UNEVEN,
-        f"all runs together gave a rung only {occupancy[rung]:.2g} of the probability it should have",
-        "add a longer run with a better guess of log Z",
-    )
+    seen = f"some runs have only {overlap:.1e} of their rungs in common with the others"
+    return Finding(Verdict.NO_OVERLAP, seen, "add a run with a guess of log Z between theirs, or leave the poorest out")
 
 
 def _relaxing(runs: list[BlockedStats]) -> Finding | None:
     drifts = np.array([drift_between_halves(run) for run in runs])
     worst = int(np.abs(drifts).argmax())
-    if abs(drifts[worst]) <= _MAX_DRIFT:
-        return None
-    return Finding(
-        Verdict.RELAXING,
-        f"the second half of run {worst} of {len(runs)} differs from its first by {drifts[worst]:+.1f} standard errors",
-        "leave that run out if it is an early one, or run more sweeps",
-    )
+    cure = "leave that run out if it is an early one, or run more sweeps"
+    return relaxing(drifts[worst], cure, f" of run {worst} of {len(runs)}")
 
 
 def _disagreement(scores: _Scores) -> Finding | None:
-    """Runs of one truth pull by no more than their noise: a Student test for each, Bonferroni over runs."""
+    """Runs of the same truth pull by no more than their noise: a Student test for each, Bonferroni over runs."""
     num_runs = len(scores.by_run)
     if num_runs < 2 or scores.num_units < 2:
         return None
     pulls, std_errors = scores.pulls()
     off = np.abs(np.divide(pulls, std_errors, out=np.zeros(num_runs), where=std_errors > 0))
     worst = int(off.argmax())
-    if off[worst] <= stdtrit(scores.num_units - 1, 1 - _FALSE_ALARM / (2 * num_runs)):
+    if off[worst] <= stdtrit(scores.num_units - 1, 1 - FALSE_ALARM / (2 * num_runs)):
         return None
-    return Finding(
-        Verdict.DISAGREES,
-        f"run {worst} of {num_runs} pulls log Z by {pulls[worst]:+.2g}, {off[worst]:.1f} of its standard errors",
-        "leave out runs whose chains had not yet forgotten their start, usually the first ones",
-    )
+    seen = f"run {worst} of {num_runs} pulls log Z by {pulls[worst]:+.2g}, {off[worst]:.1f} of its standard errors"
+    cure = "leave out runs whose chains had not yet forgotten their start, usually the first ones"
+    return Finding(Verdict.DISAGREES, seen, cure)

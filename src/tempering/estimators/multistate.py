@@ -9,40 +9,47 @@ from jaxtyping import Float
 from tempering._errors import InputError
 from tempering._types import HostPerRung
 from tempering.estimators._mbar_solver import TOLERANCE, geometric_bridges, log_mixture_and_parts, reweighted, solve
-from tempering.estimators._pool import Pool, add_by_unit, nonfinite
+from tempering.estimators._pool import Pool, add_by_unit, nonfinite_in_pool
 from tempering.estimators.log_z import LogZ
 from tempering.estimators.uncertainty import Uncertainty, uncertainty_of_mean
+from tempering.findings import MIN_EFFECTIVE, unconverged
 from tempering.stats import ReducedDraws
 from tempering.verdicts import Finding, Verdict
 
-MAX_CUT_ERROR = 0.5  # nats left open between two groups of rungs; every error here is an expansion in it
-MIN_EFFECTIVE_DRAWS = 10  # behind a rung's log Z; fewer, and a handful of weights decide it
-_SMALLEST_GAP = np.finfo(np.float64).eps  # of 1 − λ, where it is only rounding
+MAX_CUT_ERROR = 0.5  # nats between two groups of rungs; every error here is an expansion in it
+_SMALLEST_GAP = np.finfo(np.float64).eps  # of 1 − λ; less is only rounding
 
 
 def mbar(draws: ReducedDraws, *, log_z_base: float = 0.0, counts: HostPerRung | None = None) -> LogZ:
-    """log Z at every rung by the likelihood of where the draws stood, eq. 18.
+    """Multistate Bennett acceptance ratio: log Z at every rung from the likelihood of the draws' rungs, eq. 18.
 
-    Its solution makes π_k = n_k/N the mean of p_k(x_i) = (π_k f_k/Z_k) / Σ_l (π_l f_l/Z_l) over all draws. A rung
-    without draws is reweighted to. `counts` are taken for n_k where given; the rungs of the draws then do not matter.
-
-    Errors come from the scatter of chains (of stretches where there are fewer than 16), or, where every chain has one
-    draw, from `asymptotic_covariance`. Second-order biases are not estimated and given as 0.
-
-    It lies where chains have not forgotten their start, like every average over them; where groups of rungs share no
-    draws nothing is known of their ratio, and `NO_OVERLAP` says so.
+    At its solution π_k = n_k/N is the mean of p_k(x_i) = (π_k f_k/Z_k) / Σ_l (π_l f_l/Z_l) over all draws. Errors come
+    from the scatter of chains (of stretches if there are fewer than 16), or from `asymptotic_covariance` if every
+    chain has one draw. Second-order biases are not estimated and given as 0.
 
     ```python
     answer = mbar(ReducedDraws.on_geometric_path(delta, betas, rungs), log_z_base=path.log_z_base())
     answer.log_z, answer.std_error, answer.findings
     ```
+
+    Args:
+        draws: Kept draws with their rungs.
+        log_z_base: log Z of rung 0; 0 gives the ratio to it.
+        counts: n_k, where they are not the numbers of draws at each rung; the rungs of the draws then do not matter.
+
+    Returns:
+        log Z at every rung, also at rungs without draws.
+
+    Caveats: As every average over chains, it is biased while they remember their start. If groups of rungs share no
+    draws their ratio is unknown, which NO_OVERLAP reports.
     """
     pool = Pool.from_draws(draws)
     if pool.total == 0:
-        return _no_answer(draws.num_rungs, nonfinite(pool))
+        unknown = np.full(draws.num_rungs, np.nan)
+        return LogZ.from_uncertainty("mbar", unknown, Uncertainty.unknown(draws.num_rungs), (nonfinite_in_pool(pool),))
     solution = _solution(pool, counts)
     uncertainty, cut = _uncertainty(pool, solution, counts)
-    findings = (nonfinite(pool), _unconverged(solution), no_overlap(cut), _heavy_tails(solution))
+    findings = (nonfinite_in_pool(pool), _unconverged(solution), no_overlap(cut), _heavy_tails(solution))
     return LogZ.from_uncertainty("mbar", log_z_base + solution.log_z, uncertainty, findings)
 
 
@@ -51,31 +58,44 @@ class MBARSolution:
     """The draws of all rungs as one sample of the mixture Σ_k π_k f_k/Z_k, from which every rung is reweighted.
 
     ω_k(x) = (f_k/Z_k) / mixture is the weight of a draw at rung k; its mean over draws is 1.
+
+    Attributes:
+        log_z: log(Z_k / Z_0).
+        shares: π_k, the share of rung k in the draws.
+        num_draws: N.
+        moments: The mean of ω_k ω_l.
+        unit_weights: Σ ω_k over the draws of each independent unit.
+        residual: max_k |π_k − mean p_k| at the end of the iteration.
+        converged: Whether that is within the tolerance.
     """
 
-    log_z: HostPerRung  # relative to rung 0
-    shares: HostPerRung  # π_k
-    num_draws: float  # N
-    moments: Float[np.ndarray, "rung rung"]  # mean of ω_k ω_l
-    unit_weights: Float[np.ndarray, "unit rung"]  # Σ ω_k over the draws of each independent unit
-    residual: float  # max_k |π_k − mean p_k| that the solver left
+    log_z: HostPerRung
+    shares: HostPerRung
+    num_draws: float
+    moments: Float[np.ndarray, "rung rung"]
+    unit_weights: Float[np.ndarray, "unit rung"]
+    residual: float
     converged: bool
+
+    def __repr__(self) -> str:
+        state = "converged" if self.converged else "not converged"
+        return f"MBARSolution({len(self.shares)} rungs, {self.num_draws:.6g} draws, {state})"
 
     @property
     def overlap(self) -> Float[np.ndarray, "rung rung"]:
-        """O_kl: the probability that a draw of rung k, its label lost, is taken for one of rung l. Rows add up to 1."""
+        """O_kl, the probability that a draw of rung k is attributed to rung l by its x alone. Rows add up to 1."""
         return self.moments * self.shares
 
     @property
     def effective_draws(self) -> HostPerRung:
-        """(Σω)²/Σω²: how many equal weights would serve rung k as well."""
+        """The effective sample size (Σω)²/Σω² of each rung."""
         return self.num_draws / np.diag(self.moments)
 
     @functools.cached_property
     def overlap_modes(self) -> tuple[Float[np.ndarray, " mode"], Float[np.ndarray, "rung mode"]]:
-        """1 − λ and eigenvectors of √π A √π, A = mean ω ωᵀ, the overlap matrix made symmetric.
+        """1 − λ and eigenvectors of √π A √π, A = mean ω ωᵀ, the symmetric form of the overlap matrix.
 
-        The trivial eigenvector √π, at λ = 1, is moved to λ = 0. A rung without draws has no part in any.
+        The trivial eigenvector √π, at λ = 1, is moved to λ = 0. Entries of rungs without draws are 0.
         """
         used = np.flatnonzero(self.shares > 0)
         root = np.sqrt(self.shares[used])
@@ -87,7 +107,15 @@ class MBARSolution:
 
 
 def solve_mbar(draws: ReducedDraws, *, counts: HostPerRung | None = None) -> MBARSolution:
-    """What `mbar` answers from, with the matrices behind its errors and its verdict."""
+    """Solve the equations of MBAR: what `mbar` answers from, with the matrices behind its errors and findings.
+
+    Args:
+        draws: Kept draws with their rungs.
+        counts: n_k, where they are not the numbers of draws at each rung.
+
+    Returns:
+        log Z relative to rung 0, and the overlap of the rungs.
+    """
     pool = Pool.from_draws(draws)
     if pool.total == 0:
         raise InputError("`draws` must hold at least one finite draw; all were NaN or infinite. Check the log density.")
@@ -97,9 +125,16 @@ def solve_mbar(draws: ReducedDraws, *, counts: HostPerRung | None = None) -> MBA
 def asymptotic_covariance(solution: MBARSolution) -> Float[np.ndarray, "rung rung"]:
     """Covariance of log(Z_k/Z_0) for independent draws (Shirts and Chodera 2008, eq. 8; Kong et al. 2003).
 
-    It is (A + A √π (1 − √π A √π)⁺ √π A)/N with A = mean ω ωᵀ. The one direction that drops out of ratios is removed by
-    what it is known to be, √π, not by being small: another 1 − λ near 0 means rungs that fall apart, and must make the
-    error large.
+    It is (A + A √π (1 − √π A √π)⁺ √π A)/N with A = mean ω ωᵀ. The direction √π, which ratios do not depend on, is
+    removed exactly. Any other 1 − λ near 0 means rungs without overlap, and must make the error large.
+
+    Args:
+        solution: A solution by `solve_mbar`.
+
+    Returns:
+        The covariance matrix, 0 in the row and column of rung 0.
+
+    Caveats: It is too small for draws of a Markov chain, which are correlated.
     """
     relative = solution.moments - solution.moments[0]
     relative = relative - relative[:, :1]
@@ -113,22 +148,22 @@ def asymptotic_covariance(solution: MBARSolution) -> Float[np.ndarray, "rung run
 class Cut:
     """A division of the rungs in two, and how well the ratio across it is known."""
 
-    below: int  # the rungs that lie nearest to each other across it
+    below: int  # the two rungs nearest to each other across the cut
     above: int
-    std_error: float  # nats; of independent draws, or of chains where their scatter is larger
+    std_error: float  # of the log ratio, of independent draws or of chains where their scatter is larger
     gap: float  # 1 − λ₂ of the overlap matrix
 
     def seen_by(self, influences: Float[np.ndarray, " unit"]) -> "Cut":
-        """The same cut where units contribute this much to the ratio across it: draws of a chain count for fewer."""
+        """The same cut with the error of correlated draws, from the units' contributions to the ratio across it."""
         scatter = float(uncertainty_of_mean(influences[:, None]).std_error[0])
         return dataclasses.replace(self, std_error=max(self.std_error, scatter))
 
 
 def weakest_cut(solution: MBARSolution) -> Cut | None:
-    """Where the rungs come nearest to falling apart; None for a single rung.
+    """The division of the rungs with the least overlap; None for a single rung.
 
-    Rungs are ordered by the second eigenvector of the overlap matrix, and each cut of that order is looked at: two
-    groups A and B with S = Σ_i p_A(x_i) p_B(x_i) have Bennett's variance 1/S − 1/n_A − 1/n_B.
+    Rungs are ordered by the second eigenvector of the overlap matrix, and each cut of that order is tried: two groups
+    A and B with S = Σ_i p_A(x_i) p_B(x_i) have Bennett's variance 1/S − 1/n_A − 1/n_B.
     """
     used = np.flatnonzero(solution.shares > 0)
     if len(used) < 2:
@@ -140,11 +175,11 @@ def weakest_cut(solution: MBARSolution) -> Cut | None:
     below = np.cumsum(shares)[:-1]
     shared = below - joint.cumsum(axis=0).cumsum(axis=1).diagonal()[:-1]
     variances = bennett_variance(solution.num_draws * shared, solution.num_draws * below, solution.num_draws)
-    at = int(np.argmax(variances))
-    distance = np.abs(order[: at + 1, None] - order[at + 1 :])
+    weakest = int(np.argmax(variances))
+    distance = np.abs(order[: weakest + 1, None] - order[weakest + 1 :])
     one, other = np.unravel_index(np.argmin(distance), distance.shape)
-    first, second = sorted((int(order[one]), int(order[at + 1 + other])))
-    return Cut(first, second, float(np.sqrt(variances[at])), float(gaps.min()))
+    first, second = sorted((int(order[one]), int(order[weakest + 1 + other])))
+    return Cut(first, second, float(np.sqrt(variances[weakest])), float(gaps.min()))
 
 
 def bennett_variance(shared: np.ndarray, below: np.ndarray, total: float) -> np.ndarray:
@@ -154,21 +189,20 @@ def bennett_variance(shared: np.ndarray, below: np.ndarray, total: float) -> np.
 
 
 def no_overlap(cut: Cut | None) -> Finding | None:
-    """What is said where two groups of rungs share too few draws."""
+    """The finding for two groups of rungs that share too few draws."""
     if cut is None or cut.std_error <= MAX_CUT_ERROR:
         return None
-    return Finding(
-        Verdict.NO_OVERLAP,
-        f"log Z is open by {cut.std_error:.2g} nats, more than {MAX_CUT_ERROR:g}, between rungs {cut.below} and "
-        f"{cut.above}; the overlap matrix has 1 − λ₂ = {cut.gap:.1e}",
-        "put more rungs between them, or draw more",
+    seen = (
+        f"log Z is uncertain by {cut.std_error:.2g} nats, more than {MAX_CUT_ERROR:g}, between rungs {cut.below} and "
+        f"{cut.above}; the overlap matrix has 1 − λ₂ = {cut.gap:.1e}"
     )
+    return Finding(Verdict.NO_OVERLAP, seen, "put more rungs between them, or draw more")
 
 
 def _solution(pool: Pool, counts: HostPerRung | None) -> MBARSolution:
-    """Start, solve, and gather what the errors need in one more pass."""
+    """Solve from a first guess, and gather what the errors need in one more pass."""
     counted = pool.counts
-    shares = counted / pool.total if counts is None else _checked_shares(counts, len(pool.matrix))
+    shares = counted / pool.total if counts is None else _valid_shares(counts, len(pool.matrix))
     log_z = np.zeros(len(shares))
     here = np.flatnonzero(counted > 0)
     log_z[here] = geometric_bridges(pool.restricted_to(here))
@@ -185,7 +219,7 @@ def _solution(pool: Pool, counts: HostPerRung | None) -> MBARSolution:
 
 
 def _weight_moments(pool: Pool, shares: HostPerRung, log_z: HostPerRung) -> tuple[np.ndarray, np.ndarray]:
-    """Mean of ω ωᵀ, and Σ ω by unit. Rungs without draws take part here."""
+    """Mean of ω ωᵀ, and Σ ω by unit, including rungs without draws."""
     num_rungs = len(shares)
     moments, by_unit = np.zeros((num_rungs, num_rungs)), np.zeros((pool.num_units, num_rungs))
     used = shares > 0
@@ -202,7 +236,7 @@ def _weight_moments(pool: Pool, shares: HostPerRung, log_z: HostPerRung) -> tupl
 
 
 def _uncertainty(pool: Pool, solution: MBARSolution, counts: HostPerRung | None) -> tuple[Uncertainty, Cut | None]:
-    """From independent draws by their covariance, from chains by what each contributes; and the same for the cut."""
+    """The errors of log Z and of the weakest cut, from the covariance of independent draws or the scatter of chains."""
     cut = weakest_cut(solution)
     independent = np.sqrt(np.maximum(np.diag(asymptotic_covariance(solution)), 0.0))
     if pool.is_independent and counts is None:
@@ -214,16 +248,16 @@ def _uncertainty(pool: Pool, solution: MBARSolution, counts: HostPerRung | None)
         cut = cut.seen_by(influences[:, cut.above] - influences[:, cut.below])
     if no_overlap(cut) is None:
         return uncertainty, cut
-    # Rungs that fall apart leave chains nothing to differ by, so that their scatter shrinks where it should explode.
+    # Without overlap the chains hardly differ: their scatter becomes small where the error is large.
     return dataclasses.replace(uncertainty, std_error=np.maximum(uncertainty.std_error, independent)), cut
 
 
 def _influences(pool: Pool, solution: MBARSolution, counts: HostPerRung | None) -> Float[np.ndarray, "unit rung"]:
-    """What each unit contributes to log(Z_k/Z_0): ω − O H⁺ψ summed over its draws.
+    """The contribution of each unit to log(Z_k/Z_0): ω − O H⁺ψ summed over its draws.
 
     ψ = 1{k_i = k} − p_k(x_i), with π_k for the indicator where counts were given, and H = diag(π) − π A π. It is the
-    derivative with respect to a draw's weight, and knows that a draw also adds to n_k. Its expectation is 0 at every
-    rung, so that it does not matter whether n_k was chosen or came about.
+    derivative with respect to a draw's weight, which also adds to n_k. Its expectation is 0 at every rung, so it
+    holds for n_k that were fixed as well as for random ones.
     """
     num_units, num_rungs = solution.unit_weights.shape
     if counts is None:
@@ -240,7 +274,7 @@ def _influences(pool: Pool, solution: MBARSolution, counts: HostPerRung | None) 
     return (influence - influence[:, :1]) * (num_units / solution.num_draws)
 
 
-def _checked_shares(counts: HostPerRung, num_rungs: int) -> HostPerRung:
+def _valid_shares(counts: HostPerRung, num_rungs: int) -> HostPerRung:
     counts = np.asarray(counts, np.float64)
     if counts.shape != (num_rungs,) or not (np.isfinite(counts).all() and (counts >= 0).all() and counts.sum() > 0):
         raise InputError(f"`counts` must be {num_rungs} finite numbers n_k ≥ 0, not all 0; got {counts}.")
@@ -248,28 +282,16 @@ def _checked_shares(counts: HostPerRung, num_rungs: int) -> HostPerRung:
 
 
 def _unconverged(solution: MBARSolution) -> Finding | None:
-    if solution.converged:
-        return None
-    return Finding(
-        Verdict.UNCONVERGED,
-        f"max |n_k/N − mean p_k| is {solution.residual:.1e} where {TOLERANCE:.0e} was asked",
-        "look for log densities that are huge, or for rungs that share no draws",
-    )
+    cure = "look for log densities that are huge, or for rungs that share no draws"
+    what = "max |n_k/N − mean p_k|"
+    return None if solution.converged else unconverged(what, solution.residual, TOLERANCE, cure)
 
 
 def _heavy_tails(solution: MBARSolution) -> Finding | None:
     effective = solution.effective_draws
     rung = int(np.argmin(effective))
-    if effective[rung] >= MIN_EFFECTIVE_DRAWS:
+    if effective[rung] >= MIN_EFFECTIVE:
         return None
-    return Finding(
-        Verdict.HEAVY_TAILS,
-        f"rung {rung} rests on {effective[rung]:.2g} effective draws of {solution.num_draws:.6g}; "
-        f"at least {MIN_EFFECTIVE_DRAWS} are needed",
-        "draw at that rung, or leave it out",
-    )
-
-
-def _no_answer(num_rungs: int, finding: Finding | None) -> LogZ:
-    nan, none = np.full(num_rungs, np.nan), np.zeros(num_rungs)
-    return LogZ.from_uncertainty("mbar", nan, Uncertainty(np.full(num_rungs, np.inf), none, none, 0), (finding,))
+    rests = f"rung {rung} rests on {effective[rung]:.2g} effective draws of {solution.num_draws:.6g}"
+    seen = f"{rests}; at least {MIN_EFFECTIVE:g} are needed"
+    return Finding(Verdict.HEAVY_TAILS, seen, "draw at that rung, or leave it out")

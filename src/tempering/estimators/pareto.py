@@ -1,22 +1,27 @@
-"""Whether a mean of weights may be believed: how many of them count, and how heavy their upper tail is."""
+"""Whether a mean of weights can be trusted: their effective sample size, and the weight of their upper tail."""
 
 import numpy as np
 from jaxtyping import Float
 
 from tempering._types import HostPerRung
+from tempering.findings import MIN_EFFECTIVE
 from tempering.verdicts import Finding, Verdict
 
-MAX_PARETO_K = 0.7  # beyond it the mean converges too slowly for any number of weights at hand (Vehtari et al. 2024)
-# The relative error of the mean is about 1/√ESS. Beyond a third, log(1 + ε) is no longer ε, and the delta method errs.
-MIN_EFFECTIVE = 10.0
-_ONE_SIGMA = 0.8413  # of a normal law lies below its mean plus σ
-_MIN_TAIL = 5  # weights; fewer say nothing of a tail
+MAX_PARETO_K = 0.7  # beyond it the mean converges too slowly for any practical number of weights (Vehtari et al. 2024)
+_ONE_SIGMA = 0.8413  # the probability of a normal variable to lie below its mean plus σ
+_MIN_TAIL = 5  # weights; fewer do not determine a tail
 
 
 def effective_sample_size(log_weights: Float[np.ndarray, "chain rung"]) -> HostPerRung:
-    """(Σw)² / Σw² at each rung: as many equal weights would give a mean with the same relative error.
+    """The effective sample size (Σw)² / Σw² at each rung: so many equal weights have the same relative error.
 
-    It is made from the weights that were seen, so it is too large while the ones that matter are still missing.
+    Args:
+        log_weights: Log weights of independent passes.
+
+    Returns:
+        A number between 0 (no weight at all) and the number of passes, at each rung.
+
+    Caveats: It is too large if the largest weights were not drawn.
     """
     peak = log_weights.max(axis=0)
     weights = np.exp(log_weights - np.where(np.isfinite(peak), peak, 0.0))
@@ -25,10 +30,10 @@ def effective_sample_size(log_weights: Float[np.ndarray, "chain rung"]) -> HostP
 
 
 def foreseen_sample_size(log_weights: Float[np.ndarray, " chain"]) -> float:
-    """S exp(−σ²): how many of S weights would count if their logarithms were normal; NaN where half of them are −inf.
+    """S exp(−σ²), the effective sample size of S weights if their logarithms were normal; NaN if half are −inf.
 
-    σ is the distance from their median to the quantile that lies one σ above it. Unlike the tail, these have been seen
-    when the weights that carry the mean have not. Small weights do no harm, so those below the median have no say.
+    σ is the distance from the median to the quantile one σ above it, which are known even if the weights that carry the
+    mean were not drawn. Weights below the median are not used, since small weights do no harm.
     """
     num_weights = len(log_weights)
     median, one_above = np.sort(log_weights)[[num_weights // 2, int(_ONE_SIGMA * num_weights)]]
@@ -36,10 +41,17 @@ def foreseen_sample_size(log_weights: Float[np.ndarray, " chain"]) -> float:
 
 
 def pareto_k(log_weights: Float[np.ndarray, " chain"]) -> float:
-    """k̂ of the upper tail: below 1/2 the weights have a variance, below 1 a mean (Vehtari et al. 2024).
+    """The shape k̂ of the upper tail: below 1/2 the weights have a variance, below 1 a mean (Vehtari et al. 2024).
 
-    The largest min(S/5, 3√S) of S weights are fitted; −inf where these are all the same, NaN where fewer than 5 rise
-    above the rest. It cannot see a tail that no weight has reached.
+    The largest min(S/5, 3√S) of S weights are fitted.
+
+    Args:
+        log_weights: Log weights of independent passes at one rung.
+
+    Returns:
+        k̂; −inf if the largest weights are all equal, NaN if fewer than 5 exceed the rest.
+
+    Caveats: It does not see a tail from which no weight was drawn.
     """
     num_weights = len(log_weights)
     num_tail = int(np.ceil(min(0.2 * num_weights, 3 * np.sqrt(num_weights))))
@@ -69,12 +81,12 @@ def fit_pareto_k(excesses: Float[np.ndarray, " tail"]) -> float:
     weights = np.exp(log_likelihood - log_likelihood.max())
     mean_b = (weights @ b) / weights.sum()
     k_hat = float(np.log1p(-mean_b * excesses).mean())
-    # Ten weights' worth of belief in 1/2 steadies short tails, as Vehtari et al. do.
+    # A prior of ten weights at 1/2 stabilises short tails, as in Vehtari et al.
     return (num * k_hat + 10 * 0.5) / (num + 10)
 
 
 def heavy_tails(log_weights: Float[np.ndarray, " chain"]) -> Finding | None:
-    """What is wrong with the mean of these weights, if anything; what cannot be told, a NaN, is no evidence."""
+    """The finding for weights whose mean cannot be trusted. A NaN, where a tail is unknown, is no evidence."""
     k = pareto_k(log_weights)
     seen, foreseen = float(effective_sample_size(log_weights[:, None])[0]), foreseen_sample_size(log_weights)
     weights = f"{len(log_weights)} weights"
@@ -83,7 +95,7 @@ def heavy_tails(log_weights: Float[np.ndarray, " chain"]) -> Finding | None:
     elif seen < MIN_EFFECTIVE:
         why = f"{weights} count as {seen:.3g}; an error bar needs {MIN_EFFECTIVE:g}"
     elif foreseen < MIN_EFFECTIVE:
-        why = f"{weights} with such uncertainty count as {foreseen:.2g} if normal; an error bar needs {MIN_EFFECTIVE:g}"
+        why = f"{weights} with such spread count as {foreseen:.2g} if normal; an error bar needs {MIN_EFFECTIVE:g}"
     else:
         return None
     return Finding(Verdict.HEAVY_TAILS, why, "anneal in more steps; then use more chains")

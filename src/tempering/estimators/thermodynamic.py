@@ -1,4 +1,4 @@
-"""Thermodynamic integration: log Z as the integral of its own slope over β, by a rule over the rungs."""
+"""Thermodynamic integration: log Z as the integral of its derivative over β, by a rule over the rungs."""
 
 import dataclasses
 
@@ -8,17 +8,18 @@ from scipy.integrate import cumulative_simpson, cumulative_trapezoid
 
 from tempering._errors import InputError
 from tempering._types import HostPerRung
+from tempering.estimators.inputs import check_base, finite_visits, nonfinite_draws, not_kept
 from tempering.estimators.log_z import LogZ
-from tempering.estimators.uncertainty import log_summed_by_unit, summed_by_unit, uncertainty_of_mean
+from tempering.estimators.uncertainty import Uncertainty, log_summed_by_unit, summed_by_unit, uncertainty_of_mean
+from tempering.findings import unexpectedly_empty, unreached
 from tempering.stats import BlockedStats, TemperingStats
-from tempering.verdicts import Finding, Verdict, left_out
+from tempering.verdicts import Finding, Verdict
 
 RULES = ("riemann", "trapezoid", "simpson", "corrected")
 
-_LEAST_COUNT = 0.5  # draws at a rung, to say anything of it
+_LEAST_COUNT = 0.5  # draws at a rung that its mean is taken from
 _LEAST_WEIGHT = 1e-20  # Σ q(k | x); products below 1e-38 are lost in float32, and 10¹⁰ of them do not matter here
-_LEAST_SHARE = 1e-12  # of a rung's weight: what is left without one unit is rounding below this
-_MANY_DRAWS = 20  # a rung that should have so many is left empty by chance once in e^20
+_LEAST_SHARE = 1e-12  # of a rung's weight; if less is left without one unit, it is rounding
 
 
 def ti(
@@ -28,22 +29,33 @@ def ti(
     rao_blackwell: bool = False,
     log_z_base: float = 0.0,
 ) -> LogZ:
-    """log Z_k = log Z_0 + ∫ E_β[s] dβ up to β_k, s = d log f_β/dβ (eq. 20), by a rule over the rungs.
+    """Thermodynamic integration: log Z_k = log Z_0 + ∫ E_β[s] dβ up to β_k, with s = d log f_β/dβ (eq. 20).
 
-    E_k is the mean of s over the draws that stand at rung k; with `rao_blackwell`, over all draws with weight q(k | x)
-    (eq. 21). Rungs without draws get theirs by interpolation in β (Section 4.3). Rules: "riemann", from the upper end
-    of each step as in the paper, "trapezoid", "simpson", and "corrected", the trapezoid less h²/12 (V_{k+1} − V_k)
-    with V = d² log Z/dβ² = Var(s) + E[ds/dβ] (Friel, Hurn and Wyse 2014; the second term is 0 on a geometric path).
+    E_k is the mean of s over the draws at rung k. Rungs without draws get theirs by interpolation in β (Section 4.3).
+    The rules are "riemann", from the upper end of each step as in the paper, "trapezoid", "simpson", and "corrected",
+    the trapezoid minus h²/12 (V_{k+1} − V_k) with V = d² log Z/dβ² = Var(s) + E[ds/dβ] (Friel, Hurn and Wyse 2014; the
+    second term is 0 on a geometric path).
 
-    There are two errors. `std_errors` is the noise of the draws. `biases` is what the rule makes of a curve that it
-    knows at the rungs only: its distance from the corrected rule, plus the next term of that rule's own error. It
-    stays when the run is made longer, and is called COARSE where it exceeds the noise. It lies, like every estimate
-    here, while chains remember their start, and where s has no mean: a target that is 0 where the base is not.
+    There are two errors. `std_errors` is the noise of the draws. `biases` is the error of the rule between rungs: its
+    distance from the corrected rule, plus the next term of the error of that. It does not fall when the run is made
+    longer; COARSE is reported where it exceeds the noise.
 
     ```python
     stats = TemperingStats.empty(ladder, with_slopes=True)  # what a run must keep
     answer = ti(stats, "simpson", log_z_base=path.log_z_base())
     ```
+
+    Args:
+        stats: The statistics of a tempered run, with `tp.stats.Keep(slopes=True)`.
+        rule: "riemann", "trapezoid", "simpson" or "corrected".
+        rao_blackwell: Take E_k over all draws with weight q(k | x) instead (eq. 21).
+        log_z_base: log Z of rung 0; 0 gives the ratio to it.
+
+    Returns:
+        log Z at every rung.
+
+    Caveats: It is biased while chains remember their start. It has no answer where s has no mean, as for a target that
+    is 0 where the base is not.
     """
     check_base(log_z_base, "thermodynamic integration")
     if rule not in RULES:
@@ -51,51 +63,25 @@ def ti(
     stats = stats.on_host()
     curve = _Curve.from_stats(stats, rao_blackwell)
     method = f"ti_{rule}" if not rao_blackwell else "ti_rb" if rule == "trapezoid" else f"ti_rb_{rule}"
-    unreached = _unreached(stats, curve.is_known)
+    common = (nonfinite_draws(stats), _unreached(stats, curve.is_known))
     if not np.isfinite(curve.whole).all():  # no rung was reached, or a slope is infinite
-        unknown = np.full(len(stats.betas), np.nan)
-        return LogZ.from_uncertainty(
-            method, unknown, uncertainty_of_mean(unknown[None]), (nonfinite(stats), _no_mean(), unreached)
-        )
+        unknown = Uncertainty.unknown(len(stats.betas))
+        return LogZ.from_uncertainty(method, np.full(len(stats.betas), np.nan), unknown, (*common, _no_mean()))
     values, left_out = (_integrated(rule, stats.betas, *part) for part in (curve.whole, curve.left_out))
     error = _Discretisation.from_curve(curve, values)
     uncertainty = uncertainty_of_mean((len(left_out) - 1) * (values - left_out), error.bias)
-    std_error = np.nan_to_num(uncertainty.std_error, nan=np.inf)  # NaN where one unit alone has all there is
+    std_error = np.nan_to_num(uncertainty.std_error, nan=np.inf)  # NaN where one unit has all draws
     uncertainty = dataclasses.replace(uncertainty, std_error=std_error)
-    findings = (nonfinite(stats), unreached, error.finding(float(std_error[-1])))
+    findings = (*common, error.finding(float(std_error[-1])))
     return LogZ.from_uncertainty(method, log_z_base + values, uncertainty, findings)
-
-
-def check_base(log_z_base: float, method: str) -> None:
-    """Refuse a base without a normaliser."""
-    if not np.isfinite(log_z_base):
-        raise InputError(
-            f"The base is improper: `log_z_base` is {log_z_base}, and {method} needs a normalisable base. "
-            "Choose one that integrates to a finite number; 0 gives the ratio to it."
-        )
-
-
-def finite_visits(stats: BlockedStats) -> Float[np.ndarray, "chain block rung"]:
-    """Draws at each rung, without those whose density was not finite: they are in no sum.
-
-    `Ladder.sample_rung` leaves a chain at rung 0 when q(k | x) is NaN, so it is there that they were counted.
-    """
-    visits = stats.visits.astype(np.float64)
-    visits[..., 0] = np.maximum(visits[..., 0] - stats.num_nonfinite, 0)
-    return visits
-
-
-def nonfinite(stats: BlockedStats) -> Finding | None:
-    """What is to be said of draws that were left out."""
-    return left_out(int(stats.num_nonfinite.sum()), int(stats.num_draws.sum()))
 
 
 @dataclasses.dataclass(frozen=True)
 class _Curve:
-    """d log Z/dβ at every rung, E, and its own slope V; from the whole run, and with one unit left out at a time."""
+    """E = d log Z/dβ and its derivative V at every rung; from the whole run, and with one unit left out at a time."""
 
     betas: HostPerRung
-    is_known: Bool[np.ndarray, " rung"]  # not imputed
+    is_known: Bool[np.ndarray, " rung"]  # not interpolated
     slopes: HostPerRung
     curvatures: HostPerRung
     left_out: tuple[Float[np.ndarray, "unit rung"], Float[np.ndarray, "unit rung"]]
@@ -103,10 +89,7 @@ class _Curve:
     @classmethod
     def from_stats(cls, stats: BlockedStats, rao_blackwell: bool) -> "_Curve":
         if stats.slope_reference is None or stats.counted_slopes is None or stats.weighted_slopes is None:
-            raise InputError(
-                "Thermodynamic integration needs slopes of log f, which were not kept: make the record with "
-                "`TemperingRecord.empty(ladder, keep=Keep(slopes=True))`."
-            )
+            raise not_kept("ti_trapezoid", "slopes", "derivatives of log f by β")
         sums = summed_by_unit(stats.weighted_slopes if rao_blackwell else stats.counted_slopes)
         sums = np.where(np.isfinite(sums), sums, np.nan)  # without ∞ − ∞
         weights = np.exp(log_summed_by_unit(stats.log_sums)) if rao_blackwell else summed_by_unit(finite_visits(stats))
@@ -119,7 +102,6 @@ class _Curve:
 
     @property
     def whole(self) -> tuple[HostPerRung, HostPerRung]:
-        """E and V of the whole run."""
         return self.slopes, self.curvatures
 
 
@@ -129,7 +111,7 @@ def _moments(
     weights: Float[np.ndarray, "unit rung"],
     least: HostPerRung,
 ) -> tuple[Float[np.ndarray, "unit rung"], Float[np.ndarray, "unit rung"]]:
-    """E = E[s] and V = Var(s) + E[ds/dβ] at every rung; interpolated where less than `least` is known."""
+    """E = E[s] and V = Var(s) + E[ds/dβ] at every rung; interpolated where the weight is at most `least`."""
     is_known = weights > least
     means = sums / np.where(is_known, weights, 1.0)[..., None]
     off, square, curvature = np.moveaxis(means, -1, 0)
@@ -138,7 +120,7 @@ def _moments(
 
 
 def _imputed(betas: HostPerRung, values: np.ndarray, is_known: np.ndarray) -> Float[np.ndarray, "unit rung"]:
-    """Linear in β between rungs that are known, constant beyond them; NaN where none is."""
+    """Linear in β between known rungs, constant beyond them; NaN if none is known."""
     rows = [
         np.interp(betas, betas[known], row[known]) if known.any() else np.full_like(betas, np.nan)
         for row, known in zip(values, is_known, strict=True)
@@ -151,53 +133,52 @@ def _integrated(rule: str, betas: HostPerRung, slopes: np.ndarray, curvatures: n
     steps = np.diff(betas)
     match rule:
         case "riemann":
-            return _cumulated(steps * slopes[..., 1:])
+            return summed_from_base(steps * slopes[..., 1:])
         case "simpson":
             return cumulative_simpson(slopes, x=betas, axis=-1, initial=0.0)
         case "corrected":
-            return _integrated("trapezoid", betas, slopes, curvatures) - _cumulated(steps**2 / 12 * np.diff(curvatures))
+            return _integrated("trapezoid", betas, slopes, curvatures) - summed_from_base(
+                steps**2 / 12 * np.diff(curvatures)
+            )
         case _:
             return cumulative_trapezoid(slopes, x=betas, axis=-1, initial=0.0)
 
 
-def _cumulated(parts: np.ndarray) -> np.ndarray:
-    """Sums up to every rung from what each step between rungs adds."""
+def summed_from_base(parts: np.ndarray) -> np.ndarray:
+    """Sums of the steps between rungs, from the base up to every rung."""
     return np.concatenate([np.zeros_like(parts[..., :1]), np.cumsum(parts, axis=-1)], axis=-1)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Discretisation:
-    """What an integration rule makes of a curve that it knows at the rungs only."""
+    """The error of an integration rule, which knows the curve at the rungs only."""
 
     bias: HostPerRung  # value − ∫ E dβ to leading order
-    hidden: float  # what a jump of E between rungs may hide from it, either way
+    hidden: float  # the error of either sign that a jump of E between rungs may cause
 
     @classmethod
     def from_curve(cls, curve: _Curve, values: HostPerRung) -> "_Discretisation":
-        """From the rungs that are known, since imputed ones lie on a line and seem to need no correction."""
+        """From the known rungs alone: interpolated ones lie on a line, which seems to need no correction."""
         nodes, betas, slopes, curvatures = _nodes(curve)
         integral = _integrated("corrected", betas, slopes, curvatures) - _error_of_corrected(betas, slopes, curvatures)
         bias = np.interp(curve.betas, betas, values[nodes] - integral)
         steps = np.diff(betas)
-        # −h³/12 V'' where the rungs follow the curve, but the whole jump where it jumps between two of them.
+        # −h³/12 V'' where the rungs resolve the curve; the whole jump where it jumps between two of them.
         unexplained = np.diff(slopes) - steps * (curvatures[1:] + curvatures[:-1]) / 2
         return cls(bias, float(abs(np.sum(steps * unexplained)) / 2))
 
     def finding(self, std_error: float) -> Finding | None:
-        """Whether more is missed than the noise of the draws, at the target."""
+        """The finding for an error of the rule that exceeds the noise of the draws, at the target."""
         missed = max(abs(float(self.bias[-1])), self.hidden)
         if not np.isfinite(std_error) or missed <= std_error:
             return None
-        return Finding(
-            Verdict.COARSE,
-            f"between rungs the rule errs by about {self.bias[-1]:+.2g}, and a jump may hide {self.hidden:.2g}; "
-            f"the standard error is {std_error:.2g}",
-            "use more rungs, a rule of higher order, or rts, which has no such error",
-        )
+        rule = f"between rungs the rule is off by about {self.bias[-1]:+.2g}, and a jump may hide {self.hidden:.2g}"
+        cure = 'use more rungs, `method="ti_corrected"`, or `method="rts"`, which has no such error'
+        return Finding(Verdict.COARSE, f"{rule}; the standard error is {std_error:.2g}", cure)
 
 
 def _nodes(curve: _Curve) -> tuple[np.ndarray, HostPerRung, HostPerRung, HostPerRung]:
-    """The rungs that are known, and the two ends, which follow the tangent where they are not."""
+    """The known rungs and the two ends, which follow the tangent if they are not known."""
     known = np.flatnonzero(curve.is_known)
     slopes = curve.slopes.copy()
     for end, nearest in ((0, known[0]), (-1, known[-1])):
@@ -207,7 +188,7 @@ def _nodes(curve: _Curve) -> tuple[np.ndarray, HostPerRung, HostPerRung, HostPer
 
 
 def _error_of_corrected(betas: HostPerRung, slopes: HostPerRung, curvatures: HostPerRung) -> HostPerRung:
-    """−Σ h⁵ E''''/720, with E'''' from what two neighbouring steps give together and as one (Richardson)."""
+    """−Σ h⁵ E''''/720, with E'''' from the difference between two steps and one of twice the size (Richardson)."""
     steps = np.diff(betas)
     if len(steps) < 2:
         return np.zeros_like(betas)
@@ -216,27 +197,23 @@ def _error_of_corrected(betas: HostPerRung, slopes: HostPerRung, curvatures: Hos
     as_one = wide * (slopes[2:] + slopes[:-2]) / 2 - wide**2 * (curvatures[2:] - curvatures[:-2]) / 12
     change = as_one - fine[1:] - fine[:-1]
     per_fifth_power = wide**5 - steps[1:] ** 5 - steps[:-1] ** 5
-    padded = np.pad(wide, 1)  # a step belongs to two pairs, at the ends to one; the wider says more
+    padded = np.pad(wide, 1)  # a step belongs to two pairs, at the ends to one; the wider is taken
     pair = np.arange(len(steps)) - (padded[:-1] > padded[1:])
-    share = np.minimum(steps**5 / per_fifth_power[pair], 1.0)  # a step much longer than its neighbours: no more
-    return _cumulated(share * change[pair])
+    share = np.minimum(steps**5 / per_fifth_power[pair], 1.0)  # for a step much longer than its neighbours
+    return summed_from_base(share * change[pair])
 
 
 def _unreached(stats: BlockedStats, is_known: Bool[np.ndarray, " rung"]) -> Finding | None:
-    expected = np.exp(stats.log_prior) * stats.num_draws.sum()
-    empty = np.flatnonzero(~is_known & (expected >= _MANY_DRAWS))
+    empty = unexpectedly_empty(~is_known, stats.log_prior, float(stats.num_draws.sum()))
     if is_known.any() and len(empty) == 0:
         return None
-    return Finding(
-        Verdict.UNREACHED,
-        f"{np.sum(~is_known)} of {len(is_known)} rungs have no draws, and their slopes were interpolated",
-        "use a longer warm-up, more sweeps, or fewer rungs",
+    what = "have no draws, and their slopes were interpolated"
+    return unreached(
+        np.flatnonzero(~is_known), len(is_known), what, "use a longer warm-up, more sweeps, or fewer rungs"
     )
 
 
 def _no_mean() -> Finding:
-    return Finding(
-        Verdict.NONFINITE,
-        "the slope of log f has no finite mean at some rung, or no rung has a finite draw",
-        "use rts if the target vanishes where the base does not; else check the log density",
-    )
+    seen = "the slope of log f has no finite mean at some rung, or no rung has a finite draw"
+    cure = 'use `method="rts"` if the target vanishes where the base does not; otherwise check the log density'
+    return Finding(Verdict.NONFINITE, seen, cure)

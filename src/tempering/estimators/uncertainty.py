@@ -1,4 +1,4 @@
-"""From the scatter of independent chains to a standard error, an interval and the bias of a log ratio."""
+"""Standard errors, intervals and the bias of a log ratio, from the scatter of independent chains (Section 2.5)."""
 
 import dataclasses
 
@@ -9,33 +9,46 @@ from scipy.special import chdtri, stdtrit
 from tempering._types import HostPerRung
 from tempering.stats import BlockedStats, Tours, chain_groups
 
-MIN_UNITS = 16  # below this many chains, each is cut into stretches so that a variance can be estimated
-
-
-MAX_ERROR_RATIO = 2.0  # of the error by tours to that by chains; beyond it the two tell different stories
-
-
-_MIN_GROUPED = 20  # chains, from which groups of them are small replicates of the run
-
-
+MIN_UNITS = 16  # with fewer chains, each is cut into stretches so that a variance can be estimated
+MAX_ERROR_RATIO = 2.0  # of the error by tours to that by chains; beyond it they disagree
+_MIN_GROUPED = 20  # chains; groups of so many are small replicates of the run
 _BY_CHANCE = 1e-4  # the rate at which the error by groups exceeds that by chains so much, if both are right
 
 
 @dataclasses.dataclass(frozen=True)
 class Uncertainty:
-    """Section 2.5 of the paper, for every rung: the error of log ĉ_k − log ĉ_0."""
+    """The error of log ĉ_k − log ĉ_0 at every rung (Section 2.5).
+
+    Attributes:
+        std_error: Its standard error; infinite where it could not be estimated.
+        bias: E[log Ẑ_k] − log Z_k to second order.
+        skewness: The skewness of what the independent units contribute.
+        dof: The number of independent units less 1.
+    """
 
     std_error: HostPerRung
-    bias: HostPerRung  # E[log Ẑ_k] − log Z_k to second order
-    skewness: HostPerRung  # of what each independent unit contributes to the estimate
+    bias: HostPerRung
+    skewness: HostPerRung
     dof: int
+
+    @classmethod
+    def unknown(cls, num_rungs: int) -> "Uncertainty":
+        """The uncertainty of an estimate that no error can be given for.
+
+        Args:
+            num_rungs: The number of rungs.
+        """
+        return cls(np.full(num_rungs, np.inf), np.zeros(num_rungs), np.zeros(num_rungs), 0)
+
+    def __repr__(self) -> str:
+        return f"Uncertainty(std_error={self.std_error[-1]:.2g} at the target, dof={self.dof})"
 
 
 def interval_around(values, std_error, skewness, dof: int, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of a two-sided Student interval, corrected for skewness; infinite where no error could be estimated.
+    """The ends of a two-sided Student interval, corrected for skewness; infinite where no error could be estimated.
 
-    Units that rarely contribute much make an estimate that is usually too low with an error that is then too small.
-    With λ = skewness/√n, Hall's transformation g(T) = T + λT²/3 + λ²T³/27 + λ/6 of the Studentised error T is
+    If a few units contribute much, the estimate is usually too low, and its error is then too small. With
+    λ = skewness/√n, Hall's transformation g(T) = T + λT²/3 + λ²T³/27 + λ/6 of the Studentised error T is
     symmetric to second order (Hall 1992), so its inverse at the Student quantiles gives the ends.
     """
     values, std_error = np.asarray(values), np.asarray(std_error)
@@ -47,7 +60,7 @@ def interval_around(values, std_error, skewness, dof: int, level: float = 0.95) 
 
 
 def _unskewed(x: float, per_root: np.ndarray) -> np.ndarray:
-    """The inverse of Hall's g, which is x itself where there is no skewness."""
+    """The inverse of Hall's g; x itself where there is no skewness."""
     safe = np.where(np.abs(per_root) < 1e-9, 1.0, per_root)
     return np.where(safe == per_root, 3 / safe * (np.cbrt(1 + safe * (x - safe / 6)) - 1), x)
 
@@ -56,22 +69,21 @@ def uncertainty_of_log_ratio(log_parts: Float[np.ndarray, "unit rung"]) -> Uncer
     """Delta method for log ĉ_k − log ĉ_0, where ĉ is the mean of exp(log_parts) over independent units.
 
     bias = ½ (σ²_0/ĉ²_0 − σ²_k/ĉ²_k) and Var = σ²_0/ĉ²_0 + σ²_k/ĉ²_k − 2σ_{0k}/(ĉ_0 ĉ_k), eqs. 15 and 16, with σ the
-    covariance of the mean over units. It is far too small while the units have not forgotten their start.
+    covariance of the mean over units. Both are far too small while the units remember their start.
     """
     num_units = len(log_parts)
     if num_units < 2:
-        unknown = np.full(log_parts.shape[1], np.inf)
-        return Uncertainty(unknown, np.zeros_like(unknown), np.zeros_like(unknown), 0)
-    log_sum, relative = _relative_parts(log_parts)
+        return Uncertainty.unknown(log_parts.shape[1])
+    log_sum, relative = relative_parts(log_parts)
     uncertainty = uncertainty_of_mean(relative - relative[:, :1])  # the influence of each unit on log ĉ_k − log ĉ_0
     own_variance = ((relative - 1) ** 2).sum(axis=0) / (num_units * (num_units - 1))
-    is_known = np.isfinite(log_sum) & np.isfinite(log_sum[0])  # not where no draw was finite
+    is_known = np.isfinite(log_sum) & np.isfinite(log_sum[0])  # false where no draw was finite
     std_error = np.where(is_known, uncertainty.std_error, np.inf)
     return dataclasses.replace(uncertainty, std_error=std_error, bias=(own_variance[0] - own_variance) / 2)
 
 
 def uncertainty_of_mean(influence: Float[np.ndarray, "unit rung"], bias: HostPerRung | None = None) -> Uncertainty:
-    """The uncertainty of an estimate whose error is, to first order, the mean of what independent units contribute."""
+    """The uncertainty of an estimate whose error is, to first order, the mean of the units' contributions."""
     num_units, num_rungs = influence.shape
     bias = np.zeros(num_rungs) if bias is None else bias
     if num_units < 2:
@@ -81,8 +93,8 @@ def uncertainty_of_mean(influence: Float[np.ndarray, "unit rung"], bias: HostPer
     return Uncertainty(np.sqrt(variance), bias, _skewness(centred), num_units - 1)
 
 
-def _relative_parts(log_parts: Float[np.ndarray, "unit rung"]) -> tuple[HostPerRung, Float[np.ndarray, "unit rung"]]:
-    """log of the sum over units, and each unit's part over their mean; 0 where all parts are."""
+def relative_parts(log_parts: Float[np.ndarray, "unit rung"]) -> tuple[HostPerRung, Float[np.ndarray, "unit rung"]]:
+    """log of the sum over units, and each unit's part over the mean of all; 0 where all parts are 0."""
     log_sum = np.logaddexp.reduce(log_parts, axis=0)
     return log_sum, len(log_parts) * np.exp(log_parts - np.where(np.isfinite(log_sum), log_sum, 0.0))
 
@@ -93,7 +105,7 @@ def _skewness(influence: Float[np.ndarray, "unit rung"]) -> HostPerRung:
 
 
 def uncertainty_by_jackknife(whole: HostPerRung, left_out: Float[np.ndarray, "unit rung"]) -> Uncertainty:
-    """The uncertainty of an estimate from its values with one independent unit left out at a time."""
+    """The uncertainty of an estimate from its values `left_out`, each without one of the independent units."""
     num_units = len(left_out)
     is_known = np.isfinite(whole) & np.isfinite(left_out).all(axis=0) & (num_units > 1)
     left_out = np.where(is_known, left_out, 0.0)
@@ -105,57 +117,70 @@ def uncertainty_by_jackknife(whole: HostPerRung, left_out: Float[np.ndarray, "un
 
 
 def independent_parts(stats: BlockedStats) -> Float[np.ndarray, "unit rung"]:
-    """log ĉ_k of each independent unit of a run."""
-    # Each unit's share of the whole: units of unequal length weigh by their draws.
+    """log ĉ_k of each independent unit of a run; units of unequal length weigh by their draws."""
     return log_summed_by_unit(stats.log_sums) - np.log(summed_by_unit(stats.num_draws).mean())
 
 
 def summed_by_unit(array: Shaped[np.ndarray, "chain block *rest"]) -> Shaped[np.ndarray, "unit *rest"]:
-    """Sums over each independent unit of a run: its chains, or stretches of them when chains are few."""
+    """Sums over each independent unit of a run: a chain, or a stretch of one where chains are few."""
     return _reduced_by_unit(np.add, array)
 
 
 def log_summed_by_unit(array: Shaped[np.ndarray, "chain block *rest"]) -> Shaped[np.ndarray, "unit *rest"]:
-    """The same for sums kept by their logarithms."""
+    """The same for sums that are kept as logarithms."""
     return _reduced_by_unit(np.logaddexp, array)
 
 
 def _reduced_by_unit(add: np.ufunc, array: np.ndarray) -> np.ndarray:
     num_chains, num_blocks = array.shape[:2]
-    stretches = 1 if num_chains >= MIN_UNITS else min(-(-MIN_UNITS // num_chains), num_blocks)
+    stretches = num_stretches(num_chains, num_blocks)
     starts = np.arange(stretches) * num_blocks // stretches
     return add.reduceat(array, starts, axis=1).reshape(-1, *array.shape[2:])
 
 
+def num_stretches(num_chains: int, most: int) -> int:
+    """How many stretches each chain is cut into, so that there are `MIN_UNITS` units if possible."""
+    return 1 if num_chains >= MIN_UNITS else min(-(-MIN_UNITS // num_chains), most)
+
+
 @dataclasses.dataclass(frozen=True)
 class Errors:
-    """What goes into the error of log Z of the target, each found in its own way; NaN where there is no such way."""
+    """The parts of the error of log Z of the target; NaN where one could not be estimated.
 
-    chains: float  # from the scatter of independent chains
-    groups: float  # from the scatter of log Z over small groups of them, as if each were a run of its own
-    tours: float  # from what lies between exact draws of the base, which is independent wherever chains began
-    drift: float  # still there after the transient was cut
-    bias: float  # of the logarithm of a ratio, Section 2.5
+    Attributes:
+        chains: The error from the scatter of independent chains.
+        groups: The error from the scatter of log Z over groups of chains, each taken as a run of its own.
+        tours: The error from tours between exact draws of the base, which are independent of where chains began.
+        drift: The drift that remains after the transient was cut.
+        bias: The bias of the logarithm of a ratio (Section 2.5).
+        num_groups: The number of groups of chains.
+    """
+
+    chains: float
+    groups: float
+    tours: float
+    drift: float
+    bias: float
     num_groups: int = 0
 
     @property
     def is_disputed(self) -> bool:
-        """Whether groups or tours tell of a much larger error than chains do."""
+        """Whether groups or tours give a much larger error than chains do."""
         return max(self.groups_ratio / self._chance_ratio, self.tours_ratio / MAX_ERROR_RATIO) > 1
 
     @property
     def groups_ratio(self) -> float:
-        """The error by groups over that by chains; 0 where there is none."""
+        """The error by groups over that by chains; 0 where unknown."""
         return _ratio(self.groups, self.chains)
 
     @property
     def tours_ratio(self) -> float:
-        """The error by tours over that by chains; 0 where there is none."""
+        """The error by tours over that by chains; 0 where unknown."""
         return _ratio(self.tours, self.chains)
 
     @property
     def widening(self) -> float:
-        """By how much the error by chains is too small, where the others dispute it; else 1."""
+        """The factor by which the error by chains is too small if it is disputed, else 1."""
         return max(self.groups_ratio, self.tours_ratio, 1.0) if self.is_disputed else 1.0
 
     @property
@@ -173,14 +198,14 @@ def error_by_groups(stats: BlockedStats) -> tuple[float, int]:
     per_chain = np.logaddexp.reduce(stats.log_sums[:, :, [0, -1]], axis=1)
     sums = np.logaddexp.reduceat(per_chain, np.flatnonzero(np.diff(groups, prepend=-1)), axis=0)
     if not np.isfinite(sums).all():
-        return np.nan, 0  # a group never saw an end of the ladder: the run is stuck, and said to be
+        return np.nan, 0  # a group never saw an end of the ladder: STUCK reports that
     return float(np.std(sums[:, 1] - sums[:, 0], ddof=1) / np.sqrt(len(sums))), len(sums)
 
 
 def error_by_tours(tours: Tours | None) -> float:
-    """The error of log Z of the target from complete tours: Σ (S_K/ΣS_K − S_0/ΣS_0)² over them.
+    """The error of log Z of the target from complete tours, √Σ (S_K/ΣS_K − S_0/ΣS_0)² over tours.
 
-    Their ratio itself is no answer: a tour that the end of the run cuts short is missing, and long ones are cut most.
+    Their ratio is not used as an estimate: the end of the run cuts tours short, and long ones more often.
     """
     if tours is None or tours.count.sum() < 2:
         return np.nan

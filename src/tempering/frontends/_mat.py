@@ -1,4 +1,4 @@
-"""The three arrays of a MATLAB file of Salakhutdinov's kind."""
+"""The three arrays of an RBM from a MATLAB file with the names of Salakhutdinov's code."""
 
 import math
 import zlib
@@ -9,29 +9,31 @@ from typing import BinaryIO, Literal
 import numpy as np
 import scipy.io
 
-from tempering.frontends._guard import FileError, blaming, check_dtype, check_size, listing, open_file
+from tempering.frontends._guard import FileError, check_dtype, check_size, name_list, open_file, parse_errors_named
 from tempering.frontends._npz import HEADER_BYTES
 
-MAT_NAMES = ("vishid", "visbiases", "hidbiases")  # as in Salakhutdinov's code
+MAT_NAMES = ("vishid", "visbiases", "hidbiases")
 _MAT_NUMERIC = {"double", "single", "logical", *(f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64))}
 _MAT_CODES = {1, 2, 3, 4, 5, 6, 7, 9, 12, 13}  # int8 to uint32, single, double, int64, uint64
 _HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
 def load_mat(path: Path) -> list[np.ndarray]:
-    """The three arrays of a MATLAB file (version 4 to 7) as stored."""
+    """The arrays `MAT_NAMES` of a MATLAB file (version 4 to 7), as stored."""
     with open_file(path) as stream:
         start = stream.read(520)
         if _HDF5_SIGNATURE in (start[:8], start[512:]) or start.startswith(b"MATLAB 7.3"):
             raise FileError(f"{path} is MATLAB 7.3 (HDF5), expected 7 or older. Re-save with -v7 or as npz.")
         stream.seek(0)
-        # SciPy stumbles over strings and tables of newer MATLABs as it does over damage.
-        with blaming(str(path), cure="Copy it again, or save it with nothing but vishid, visbiases and hidbiases"):
+        # SciPy fails on strings and tables of newer MATLABs as it does on damaged files.
+        with parse_errors_named(
+            str(path), cure="Copy it again, or save it with nothing but vishid, visbiases and hidbiases"
+        ):
             held = scipy.io.whosmat(stream)
-        _check_mat(path, held)
-        with blaming(str(path)):
+        _check_variables(path, held)
+        with parse_errors_named(str(path)):
             if 0 not in start[:4]:  # else MATLAB 4
-                _check_mat_codes(path, stream)
+                _check_number_types(path, stream)
             stream.seek(0)
             found = scipy.io.loadmat(stream, variable_names=list(MAT_NAMES))
             arrays = [np.asarray(found[name]) for name in MAT_NAMES]
@@ -40,13 +42,13 @@ def load_mat(path: Path) -> list[np.ndarray]:
     return arrays
 
 
-def _check_mat(path: Path, held: list[tuple[str, tuple[int, ...], str]]) -> None:
-    """Look at names, shapes and classes of a MATLAB file's variables before any is loaded."""
+def _check_variables(path: Path, held: list[tuple[str, tuple[int, ...], str]]) -> None:
+    """Check names, shapes and classes of a MATLAB file's variables before any is loaded."""
     names = [name for name, _, _ in held]
     missing = [name for name in MAT_NAMES if name not in names]
     if missing:
         raise FileError(
-            f"{path} has no {listing(missing)}. It holds: {listing(names)}. Save vishid (visible x hidden), "
+            f"{path} has no {name_list(missing)}. It holds: {name_list(names)}. Save vishid (visible x hidden), "
             "visbiases and hidbiases, or copy the file again if it was truncated."
         )
     for name, shape, kind in held:
@@ -60,10 +62,10 @@ def _check_mat(path: Path, held: list[tuple[str, tuple[int, ...], str]]) -> None
         check_size(label, math.prod(shape) * 8)
 
 
-def _check_mat_codes(path: Path, stream: BinaryIO) -> None:
-    """Refuse number types that MATLAB 5 does not have: SciPy would crash the interpreter.
+def _check_number_types(path: Path, stream: BinaryIO) -> None:
+    """Refuse number types that MATLAB 5 does not have: SciPy 1.17 would crash the interpreter.
 
-    Seen with 1.17, told in https://github.com/scipy/scipy/pull/25349.
+    See https://github.com/scipy/scipy/pull/25349.
     """
     sound = set()
     for name, flags, code in _mat_headers(stream):
@@ -77,7 +79,7 @@ def _check_mat_codes(path: Path, stream: BinaryIO) -> None:
 
 
 def _mat_headers(stream: BinaryIO) -> Iterator[tuple[str, int, int]]:
-    """Name, flags and type of numbers of each variable of a MATLAB 5 file; nonsense if it is not an array."""
+    """Name, flags and number type of each variable of a MATLAB 5 file; meaningless for what is not an array."""
     stream.seek(126)
     order: Literal["little", "big"] = "little" if stream.read(2) == b"IM" else "big"
     while tag := stream.read(8):

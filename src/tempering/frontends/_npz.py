@@ -1,4 +1,4 @@
-"""Single arrays out of an npz archive, read in bounded pieces and never unpickled."""
+"""Single arrays of an npz archive, read in bounded pieces and never unpickled."""
 
 import io
 import math
@@ -11,14 +11,14 @@ from typing import IO
 
 import numpy as np
 
-from tempering.frontends._guard import FileError, blaming, check_dtype, check_size, open_file
+from tempering.frontends._guard import FileError, check_dtype, check_size, open_file, parse_errors_named
 
 HEADER_BYTES = 2**14  # more than NumPy accepts as an npy header
 _CHUNK_BYTES = 2**20
 
 
 def split_name(spec: str | os.PathLike) -> tuple[Path, str | None]:
-    """Cut `FILE.npz:NAME` in two, unless a file of that very name exists."""
+    """Split `FILE.npz:NAME` in two, unless a file of exactly that name exists."""
     text = os.fsdecode(spec)
     head, _, name = text.rpartition(":")
     if not head.lower().endswith(".npz") or os.path.isfile(text):
@@ -37,7 +37,7 @@ def open_npz(path: Path) -> Iterator[zipfile.ZipFile]:
             came = "a single npy array" if start == b"\x93NUMPY" else "something else"
             raise FileError(f"{path} is not an npz: expected a zip, got {came}. Save it with numpy.savez.")
         stream.seek(0)
-        with blaming(str(path)):
+        with parse_errors_named(str(path)):
             archive = zipfile.ZipFile(stream)
         with archive:
             yield archive
@@ -51,10 +51,10 @@ def members_of(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
 @contextmanager
 def open_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, label: str) -> Iterator[IO[bytes]]:
     """The unpacked bytes of one array, as a stream that can be read in bounded pieces."""
-    # zipfile unpacks deflate in pieces, but bzip2 and LZMA in one go, however large the outcome.
+    # zipfile unpacks deflate in pieces, but bzip2 and LZMA at once, however large the result.
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise FileError(f"{label} is compressed unlike npz arrays are. Save it with numpy.savez.")
-    with blaming(label), archive.open(info) as member:
+        raise FileError(f"{label} is compressed in another way than npz arrays are. Save it with numpy.savez.")
+    with parse_errors_named(label), archive.open(info) as member:
         yield member
 
 
@@ -73,9 +73,13 @@ def parse_header(start: bytes) -> tuple[tuple[int, ...], bool, np.dtype, bytes]:
 
 
 def read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, label: str, *, item_bytes: int = 1) -> np.ndarray:
-    """Read one array, after its size was checked in the zip directory and in its own header.
+    """One array, after its size was checked in the zip directory and in its own header.
 
-    `item_bytes` is what an element will take once the caller has converted it.
+    Args:
+        archive: the open archive.
+        info: the array's entry in it.
+        label: names the array in messages.
+        item_bytes: the size of an element after the caller has converted it.
     """
     check_size(label, info.file_size)
     with open_member(archive, info, label) as member:
@@ -83,7 +87,7 @@ def read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, label: str, *, 
         check_dtype(label, dtype)
         check_size(label, math.prod(shape) * max(dtype.itemsize, item_bytes))
         num_bytes = math.prod(shape) * dtype.itemsize
-        content = bytearray(start)  # grows with what arrives: a claim alone allocates nothing
+        content = bytearray(start)  # grows with what is read: a false size in the header allocates nothing
         while (left := num_bytes - len(content)) > 0 and (chunk := member.read(min(left, _CHUNK_BYTES))):
             content += chunk
         if len(content) != num_bytes or member.read(1):

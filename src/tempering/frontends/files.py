@@ -1,6 +1,6 @@
 """RBM parameters and binary data from disk, as NumPy arrays.
 
-Files are not trusted: nothing is unpickled, and no array is allocated before its size was looked at.
+Files are not trusted: nothing is unpickled, and no array is allocated before its size was checked.
 """
 
 import os
@@ -13,7 +13,7 @@ import numpy as np
 
 from tempering.frontends._guard import MAX_ARRAY_BYTES as MAX_ARRAY_BYTES
 from tempering.frontends._guard import FileError as FileError
-from tempering.frontends._guard import check_size, checked_suffix, listing
+from tempering.frontends._guard import check_size, checked_suffix, name_list
 from tempering.frontends._mat import MAT_NAMES, load_mat
 from tempering.frontends._npz import (
     HEADER_BYTES,
@@ -30,18 +30,21 @@ _BLOCK_ROWS = 4096
 
 
 class RBMArrays(NamedTuple):
-    """The parameters of an RBM, all float64: log f(v, h) = v·vbias + v·weights·h + h·hbias."""
+    """The parameters of an RBM in float64: log f(v, h) = v·vbias + v·weights·h + h·hbias.
 
-    weights: np.ndarray  # (visible, hidden)
-    vbias: np.ndarray  # (visible,)
-    hbias: np.ndarray  # (hidden,)
+    Attributes:
+        weights: of shape (visible, hidden).
+        vbias: of shape (visible,).
+        hbias: of shape (hidden,).
+    """
+
+    weights: np.ndarray
+    vbias: np.ndarray
+    hbias: np.ndarray
 
 
 def read_rbm(spec: str | os.PathLike) -> RBMArrays:
-    """Read an RBM from `FILE.npz` (W, vbias, hbias), `FILE.npz:NAME` (W_NAME, ...) or `FILE.mat`.
-
-    A MATLAB file holds vishid (visible x hidden), visbiases and hidbiases.
-    """
+    """An RBM from `FILE.npz`, `FILE.npz:NAME` or `FILE.mat`; see `tempering.load`."""
     path, pick = split_name(spec)
     if checked_suffix(path, (".npz", ".mat")) == ".mat":
         return _checked_rbm(path, MAT_NAMES, load_mat(path))
@@ -50,7 +53,7 @@ def read_rbm(spec: str | os.PathLike) -> RBMArrays:
         members = members_of(archive)
         missing = [name for name in names if name not in members]
         if missing:
-            raise FileError(f"{path} has no array {listing(missing)}. {_rbm_hint(path, members)}")
+            raise FileError(f"{path} has no array {name_list(missing)}. {_rbm_hint(path, members)}")
         arrays = [read_member(archive, members[name], f"{name} in {path}", item_bytes=8) for name in names]
     return _checked_rbm(path, names, arrays)
 
@@ -58,20 +61,10 @@ def read_rbm(spec: str | os.PathLike) -> RBMArrays:
 def read_data(
     spec: str | os.PathLike, *, num_visible: int | None = None, binarize: str | None = None, seed: int = 0
 ) -> np.ndarray:
-    """Read 0/1 data (n, visible) as uint8 from `FILE.npz` or `FILE.npz:NAME`; images are flattened by rows.
-
-    With `num_visible`, packed bits are unpacked. Grey values need `binarize`: "threshold" (above half of full
-    scale) or "random" (1 with the grey value as probability, drawn with `seed`).
-    """
+    """0/1 data from `FILE.npz` or `FILE.npz:NAME`; see `tempering.load_data`."""
     _check_options(num_visible, binarize, seed)
-    path, pick = split_name(spec)
-    checked_suffix(path, (".npz",))
-    with open_npz(path) as archive:
-        members = members_of(archive)
-        name = _pick_data(archive, members, path, pick)
-        label = f"{name} in {path}"
-        stored = read_member(archive, members[name], label)
-    rows = _rows(stored, num_visible, label)
+    stored, label = _stored_data(spec)
+    rows = _data_rows(stored, num_visible, label)
     white = 1 if rows.dtype.kind == "f" else 255
     if _is_binary(rows, white, label):
         return rows.astype(np.uint8)
@@ -79,23 +72,42 @@ def read_data(
         packed = " If these are packed bits, give num_visible." if num_visible is None else ""
         raise FileError(
             f"{label} must be 0/1, got grey values up to {rows.max()}. "
-            f"Choose how to make them binary with --binarize threshold|random.{packed}"
+            f'Make them binary with `binarize="threshold"` or `binarize="random"`.{packed}'
         )
     return _binarized(rows, white, binarize, seed)
 
 
+def read_rows(spec: str | os.PathLike) -> np.ndarray:
+    """Read numbers (row, column) from `FILE.npz` or `FILE.npz:NAME` as they are; the model says which it takes."""
+    stored, label = _stored_data(spec)
+    if stored.ndim != 2 or stored.dtype.kind not in "biuf":
+        raise FileError(f"{label} must be numbers in rows and columns, got {stored.dtype}{list(stored.shape)}.")
+    return stored
+
+
+def _stored_data(spec: str | os.PathLike) -> tuple[np.ndarray, str]:
+    """The array of data in a file, and what to call it in messages."""
+    path, pick = split_name(spec)
+    checked_suffix(path, (".npz",))
+    with open_npz(path) as archive:
+        members = members_of(archive)
+        name = _data_name(archive, members, path, pick)
+        label = f"{name} in {path}"
+        return read_member(archive, members[name], label), label
+
+
 def _rbm_hint(path: Path, members: Iterable[str]) -> str:
-    """What can be read instead, for an archive without the wanted arrays."""
+    """What to do about an archive without the wanted arrays."""
     held = set(members)
     usable = [str(path)] if held.issuperset(_NPZ_NAMES) else []
     picks = [name.removeprefix("W_") for name in members if name.startswith("W_")]
     usable += [f"{path}:{pick}" for pick in picks if {f"vbias_{pick}", f"hbias_{pick}"} <= held]
     if usable:
-        return f"Pick one of: {listing(usable)}."
-    return f"It holds: {listing(members)}. Save the arrays W (visible, hidden), vbias and hbias."
+        return f"Pick one of: {name_list(usable)}."
+    return f"It holds: {name_list(members)}. Save the arrays W (visible, hidden), vbias and hbias."
 
 
-def _pick_data(archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], path: Path, pick: str | None) -> str:
+def _data_name(archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], path: Path, pick: str | None) -> str:
     """The name of the array to read as data: the one asked for, the only one, or the training images."""
     if not members:
         raise FileError(f"{path} holds no arrays, expected one of 0/1 data. Save it with numpy.savez.")
@@ -103,7 +115,7 @@ def _pick_data(archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], pa
         return pick
     if pick is None and len(members) == 1:
         return next(iter(members))
-    options = listing(f"{path}:{name}" for name in members)
+    options = name_list(f"{path}:{name}" for name in members)
     if pick is not None:
         raise FileError(f"{path} has no array {pick}. Pick one of: {options}.")
     train = []
@@ -118,7 +130,7 @@ def _pick_data(archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], pa
 def _check_options(num_visible: int | None, binarize: str | None, seed: int) -> None:
     """Refuse options that no file could satisfy."""
     if binarize not in (None, "threshold", "random"):
-        raise FileError(f"--binarize must be threshold or random, got {binarize!r}. Use one of these.")
+        raise FileError(f"`binarize` must be threshold or random, got {binarize!r}. Use one of these.")
     if num_visible is not None and num_visible < 1:
         raise FileError(f"num_visible must be at least 1, got {num_visible}. Give the model's number.")
     if seed < 0:
@@ -126,9 +138,9 @@ def _check_options(num_visible: int | None, binarize: str | None, seed: int) -> 
 
 
 def _checked_rbm(path: Path, names: tuple[str, ...], arrays: list[np.ndarray]) -> RBMArrays:
-    """The arrays as float64 with biases as vectors, once shapes fit together and all values are finite."""
+    """The arrays as float64 with biases as vectors, if their shapes fit together and all values are finite."""
     _check_shapes(path, names, *arrays)
-    with np.errstate(all="ignore"):  # a number too large for float64 becomes infinite, and is refused next
+    with np.errstate(all="ignore"):  # a number too large for float64 becomes infinite, and is refused below
         weights, vbias, hbias = (np.ascontiguousarray(array, dtype=np.float64) for array in arrays)
     for name, array in zip(names, (weights, vbias, hbias), strict=True):
         num_bad = array.size - np.count_nonzero(np.isfinite(array))
@@ -161,7 +173,7 @@ def _check_shapes(
             )
 
 
-def _rows(stored: np.ndarray, num_visible: int | None, label: str) -> np.ndarray:
+def _data_rows(stored: np.ndarray, num_visible: int | None, label: str) -> np.ndarray:
     """The data as (n, visible): packed bits unpacked, images flattened by rows."""
     shape = stored.shape
     if stored.ndim < 2:
@@ -197,7 +209,7 @@ def _is_binary(rows: np.ndarray, white: int, label: str) -> bool:
 
 
 def _binarized(rows: np.ndarray, white: int, binarize: str, seed: int) -> np.ndarray:
-    """Grey values as 0/1; in blocks of rows, so that no float64 copy of all data is needed."""
+    """Grey values as 0/1, in blocks of rows, so that no float64 copy of all data is needed."""
     rng = np.random.default_rng(seed)
     binary = np.empty(rows.shape, np.uint8)
     for start in range(0, len(rows), _BLOCK_ROWS):

@@ -1,4 +1,4 @@
-"""From a file, or a word, to a model."""
+"""Models and data from files, and models by name."""
 
 import os
 import re
@@ -8,32 +8,44 @@ import numpy as np
 
 from tempering._errors import InputError
 from tempering.frontends._npz import split_name
-from tempering.frontends.files import read_data, read_rbm
+from tempering.frontends.files import read_data, read_rbm, read_rows
 from tempering.frontends.python_file import load_from_python, split_target
-from tempering.models import RBM, AbstractModel, paper_mixture
+from tempering.models import RBM, AbstractModel, Ising, paper_mixture
 
 _ACCEPTED = "FILE.npz, FILE.npz:NAME, FILE.mat, FILE.py:NAME, mixture, or ising:ROWSxCOLUMNS:COUPLING"
 _ISING = re.compile(r"ising:([0-9]{1,6})x([0-9]{1,6}):([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))")
 
 
 def load(spec: str | os.PathLike) -> AbstractModel:
-    """A model by its file or its name.
+    """A model from a file, or by its name.
 
     | spec | model |
     | --- | --- |
-    | `FILE.npz` | the RBM with W, vbias and hbias; `FILE.npz:NAME`: with W_NAME, … |
-    | `FILE.mat` | the RBM of Salakhutdinov's kind of MATLAB file |
-    | `FILE.py:NAME` | the model of that name in a Python file, or what the function of that name returns |
-    | `mixture` | the two normals of the paper's Appendix E.1 |
-    | `ising:16x16:0.44` | an Ising model: rows × columns on a periodic square lattice, and its coupling |
+    | `FILE.npz` | the RBM with the arrays W (visible, hidden), vbias and hbias |
+    | `FILE.npz:NAME` | the RBM with the arrays W_NAME, vbias_NAME and hbias_NAME |
+    | `FILE.mat` | the RBM with vishid, visbiases and hidbiases, as in Salakhutdinov's MATLAB code |
+    | `FILE.py:NAME` | the model NAME of a Python file, or what its function NAME returns |
+    | `mixture` | the mixture of two normals of the paper's Appendix E.1 |
+    | `ising:16x16:0.44` | an Ising model on a periodic square lattice: rows × columns, and the coupling |
 
-    A word is never taken for a file: write `./mixture`. A Python file is executed; nothing else is.
+    ```python
+    estimate(load("rbm.npz"))
+    ```
+
+    Caveats: a Python file is executed, so load only files that you would run. Other files are never executed or
+    unpickled.
+
+    Args:
+        spec: one of the above. A name wins over a file: for a file called mixture write `./mixture`, or pass a `Path`.
+
+    Returns:
+        The model. A file that cannot be used is refused with an `InputError`.
     """
     text = os.fsdecode(spec)
     if isinstance(spec, str) and text == "mixture":
         return paper_mixture()
     if isinstance(spec, str) and text.partition(":")[0] == "ising":
-        return _ising(text)
+        return _ising_from_name(text)
     target = split_target(text)
     if target is not None:
         return load_from_python(*target)
@@ -46,21 +58,54 @@ def load(spec: str | os.PathLike) -> AbstractModel:
 def load_data(
     spec: str | os.PathLike, *, num_visible: int | None = None, binarize: str | None = None, seed: int = 0
 ) -> np.ndarray:
-    """0/1 data (row, visible) from `FILE.npz` or `FILE.npz:NAME`; grey values need `binarize`."""
+    """0/1 data from `FILE.npz`, or from its array NAME by `FILE.npz:NAME`; images are flattened by rows.
+
+    ```python
+    data = load_data("mnist.npz", num_visible=784, binarize="threshold")
+    ```
+
+    Args:
+        spec: the file. Without a NAME it must hold one array, or one whose name starts with "train".
+        num_visible: the number of visible units. Needed for packed bits, which are then unpacked.
+        binarize: how grey values become bits: "threshold" (1 above half of full scale) or "random" (1 with the grey
+            value as probability). Without it grey values are refused.
+        seed: of the random bits.
+
+    Returns:
+        Bits as uint8, of shape (row, visible).
+    """
     return read_data(spec, num_visible=num_visible, binarize=binarize, seed=seed)
 
 
+def load_rows(spec: str | os.PathLike) -> np.ndarray:
+    """Rows of numbers for a model that is not a binary RBM: spins, colours, real numbers.
+
+    Args:
+        spec: `FILE.npz`, or `FILE.npz:NAME` for one array of several.
+
+    Returns:
+        The array (row, column) as it is stored. The model refuses values that it does not take.
+    """
+    return read_rows(spec)
+
+
 def load_example() -> tuple[RBM, np.ndarray]:
-    """The small RBM that comes with the package (8 × 8 digits, 16 hidden units), and its data's frequencies."""
+    """The small RBM that comes with the package: 8 × 8 digits, 16 hidden units.
+
+    ```python
+    rbm, frequencies = load_example()
+    estimate(rbm, frequencies)
+    ```
+
+    Returns:
+        The RBM, and the frequencies of its visible units in the data, which make a good base.
+    """
     file = resources.files("tempering") / "data" / "digits_rbm.npz"
     with resources.as_file(file) as path, np.load(path, allow_pickle=False) as arrays:
         return RBM(arrays["W"], arrays["vbias"], arrays["hbias"]), arrays["frequencies"]
 
 
-def _ising(spec: str) -> AbstractModel:
-    """`ising:ROWSxCOLUMNS:COUPLING`."""
-    from tempering.models import Ising
-
+def _ising_from_name(spec: str) -> AbstractModel:
     match = _ISING.fullmatch(spec)
     if match is None:
         raise InputError(f"{spec!r} must be ising:ROWSxCOLUMNS:COUPLING, as in ising:16x16:0.44.")

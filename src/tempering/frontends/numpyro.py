@@ -1,4 +1,4 @@
-"""From a NumPyro model to a posterior whose log Z is its evidence."""
+"""NumPyro models as posteriors, whose log Z is the evidence."""
 
 import importlib
 from collections.abc import Callable, Mapping
@@ -12,83 +12,100 @@ from jaxtyping import Array
 
 from tempering._errors import InputError
 from tempering._types import Key, Scalar, State
+from tempering.frontends._evidence import evidence_in_words
 from tempering.frontends._prior_checks import DrawnPrior, check_prior
 from tempering.models import Posterior
 
-Sites = Mapping[str, Any]  # a trace of NumPyro: what happened at each named place of a model
+Sites = Mapping[str, Any]  # a trace of NumPyro: what happened at each named site of a model
 
-_NUM_SEEDS = 4  # runs of the model that must pass the same places
+_NUM_SEEDS = 4  # runs of the model, all of which must visit the same sites
 
 
 def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Posterior:
-    """The posterior of a NumPyro model, called with its data as NumPyro would call it.
+    """The posterior of a NumPyro model; its log Z is the evidence log p(data).
 
     ```python
-    estimate(from_numpyro(model, x, y=y)).log_z      # log p(y), the evidence
+    def model(x, y=None):
+        slope = numpyro.sample("slope", dist.Normal(0, 1))
+        numpyro.sample("y", dist.Normal(slope * x, 0.5), obs=y)
+
+    estimate(from_numpyro(model, x, y=y)).log_z      # log p(y)
     ```
 
-    The prior is what is sampled without `obs`; the likelihood is what has `obs`, and `factor`s as they are, so that
-    log Z includes them. All constants are kept. Parameters move on unconstrained space, and come back by their names,
-    with deterministic sites. Refused: what cannot be drawn from its prior or has no gradient (discrete or improper
-    parameters, `param`s, masked or scaled priors), and what hides data (subsampled plates).
+    The prior is formed by the sample sites without `obs`, the likelihood by those with `obs` and by `factor`s, which
+    enter log Z as they are. All constants are kept. Parameters move on unconstrained space; results have them by
+    their names, together with deterministic sites.
+
+    Caveats: models are refused if a parameter cannot be drawn from its prior or has no gradient (discrete or improper
+    parameters, `param`s, masked or scaled priors), or if they use only a part of the data (subsampled plates).
+
+    Args:
+        model: a NumPyro model.
+        *args: positional arguments of the model, its data above all.
+        **kwargs: keyword arguments of the model.
+
+    Returns:
+        The posterior. NumPyro must be installed: pip install 'tempering[numpyro]'.
     """
-    _numpyro()
+    _numpyro()  # first: it may not be installed
     runs = [_drawn_trace(model, args, kwargs, jax.random.key(seed), look=_check_kind) for seed in range(_NUM_SEEDS)]
     _check_sites(runs)
     program = _Program.create(model, args, kwargs, runs[0])
     prior = DrawnPrior(program.log_prior, program.draw)
     check_prior(prior)
-    return Posterior(program.log_likelihood, prior, constrain=program.constrain, measure=_measure(runs[0]))
+    return Posterior(program.log_likelihood, prior, constrain=program.constrain, measure=_evidence(runs[0]))
 
 
-class _Held:
-    """Data that a model must see as they are while it is traced; jit takes them as constants."""
+class _ConstantData:
+    """Arguments whose values a model needs while it is traced; jit sees them as constants."""
 
     def __init__(self, value: Any):
         self.value = value
 
 
 class _Program(eqx.Module):
-    """A model with its data. States are dicts of unconstrained arrays, one per latent site."""
+    """A model with its data. States are dicts of unconstrained arrays, one per latent site.
+
+    The data are a pytree, so that they become arguments of jit. Where the model needs their values while it is traced,
+    to count groups for instance, they are `_ConstantData`.
+    """
 
     model: Callable[..., Any]
-    data: Any  # the arguments as a pytree, so that data are arguments of jit; or held
+    data: Any
 
     @classmethod
     def create(cls, model: Callable[..., Any], args: Any, kwargs: Any, sites: Sites) -> "_Program":
-        """With the data as arguments of jit, unless the model looks at their values, to count groups for instance."""
         data = jax.tree.map(lambda leaf: jnp.asarray(leaf) if _is_numeric(leaf) else leaf, (args, kwargs))
         program = cls(model, data)
         u = {name: _unconstrained(site) for name, site in sites.items() if _is_latent(site)}
         try:
             eqx.filter_eval_shape(lambda own, state: own.log_likelihood(state), program, u)
         except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
-            return cls(model, _Held((args, kwargs)))
+            return cls(model, _ConstantData((args, kwargs)))
         return program
 
     def draw(self, key: Key) -> State:
-        """An exact draw of the prior."""
         args, kwargs = self._arguments()
         sites = _drawn_trace(self.model, args, kwargs, key)
         return {name: _unconstrained(site) for name, site in sites.items() if _is_latent(site)}
 
     def log_prior(self, u: State) -> Scalar:
         """log p of all latent sites, with the log-Jacobians of the map from u to them."""
-        sites, log_jacobian = self._at(u)
+        sites, log_jacobian = self._trace_at(u)
         return log_jacobian + _summed(site for site in sites.values() if _is_latent(site))
 
     def log_likelihood(self, u: State) -> Scalar:
-        """log p of all that was observed, and factors."""
-        sites, _ = self._at(u)
+        """log p of the observed sites, and factors."""
+        sites, _ = self._trace_at(u)
         return _summed(site for site in sites.values() if _is_observed(site))
 
     def constrain(self, u: State) -> dict[str, Array]:
         """Latent and deterministic sites by name."""
-        sites, _ = self._at(u)
+        sites, _ = self._trace_at(u)
         wanted = (site for site in sites.values() if _is_latent(site) or site["type"] == "deterministic")
         return {site["name"]: jnp.asarray(site["value"]) for site in wanted}
 
-    def _at(self, u: State) -> tuple[Sites, Scalar]:
+    def _trace_at(self, u: State) -> tuple[Sites, Scalar]:
         handlers, biject_to = _numpyro()
         log_jacobians = []
 
@@ -106,7 +123,7 @@ class _Program(eqx.Module):
         return sites, sum(log_jacobians, jnp.zeros(()))
 
     def _arguments(self) -> Any:
-        return self.data.value if isinstance(self.data, _Held) else self.data
+        return self.data.value if isinstance(self.data, _ConstantData) else self.data
 
 
 def _numpyro() -> Any:
@@ -120,7 +137,7 @@ def _numpyro() -> Any:
 def _drawn_trace(
     model: Callable[..., Any], args: Any, kwargs: Any, key: Key, look: Callable[[Any], None] = lambda site: None
 ) -> Sites:
-    """All sites of a run with the prior's draws; `look` sees each of them before anything is drawn there."""
+    """All sites of a run that draws from the prior; `look` is called for each site before a value is drawn."""
     handlers, _ = _numpyro()
     with handlers.trace() as sites, handlers.seed(rng_seed=key), handlers.substitute(substitute_fn=look):
         model(*args, **kwargs)
@@ -162,15 +179,15 @@ def _check_sites(runs: list[Sites]) -> None:
         different = {name for name, _ in set(_shapes(first)) ^ set(_shapes(sites))}
         if different:
             raise InputError(
-                f"The model passes other sites from run to run, `{min(different)}` for one, so it is not one density. "
-                "Take random choices out of its control flow: sum over them, as in a mixture."
+                f"The sites of the model differ from run to run, `{min(different)}` for one, so that it does not "
+                "define a single density. Take random choices out of its control flow: sum over them, as in a mixture."
             )
     for site in first.values():
-        _check_kind(site)  # also those that are not looked at on the way
+        _check_kind(site)  # also those for which `look` was not called
     if not any(_is_latent(site) for site in first.values()):
-        raise InputError("The model has no parameter: every sample site is observed, so log Z is its log density.")
+        raise InputError("The model has no parameter: every sample site is observed, so that log Z is its log density.")
     if not any(_is_observed(site) for site in first.values()):
-        raise InputError("The model observes nothing, so log Z is 0: pass the data that its `obs=` arguments expect.")
+        raise InputError("The model observes nothing, so that log Z is 0. Pass the data that its `obs=` need.")
 
 
 def _shapes(sites: Sites) -> list[tuple[str, tuple]]:
@@ -184,16 +201,16 @@ def _shapes(sites: Sites) -> list[tuple[str, tuple]]:
 def _check_kind(site: Any) -> None:
     name, kind = site["name"], site["type"]
     if kind == "param":
-        raise InputError(f"`{name}` is a param, without a prior: sample it from one, or pass its value as an argument.")
+        raise InputError(f"`{name}` is a param and has no prior. Sample it from one, or pass its value as an argument.")
     if kind in ("control_flow", "prng_key", "mutable"):
         raise InputError(
-            f"`{name}` is a {kind} site, inside of which sites cannot be told apart: write scan and cond as plain "
-            "Python or jax.lax around the sample statements."
+            f"`{name}` is a {kind} site, and sample statements inside it cannot be seen. Use plain Python, or jax.lax "
+            "without sample statements inside, instead of NumPyro's scan and cond."
         )
     if kind == "plate" and site["value"] is not None and len(site["value"]) != site["args"][0]:
         raise InputError(
-            f"The plate `{name}` shows {len(site['value'])} of {site['args'][0]} data at a time, so that there is no "
-            "one likelihood: leave out `subsample_size`."
+            f"The plate `{name}` uses {len(site['value'])} of {site['args'][0]} data at a time, so that the likelihood "
+            "differs from run to run. Leave out `subsample_size`."
         )
     if _is_latent(site):
         _check_latent(site)
@@ -201,33 +218,35 @@ def _check_kind(site: Any) -> None:
 
 def _check_latent(site: Any) -> None:
     _, biject_to = _numpyro()
-    name, kinds = site["name"], _layers(site["fn"])
+    name, kinds = site["name"], _kinds_of_layers(site["fn"])
     if "ImproperUniform" in kinds:
-        raise InputError(f"The prior of `{name}` is improper and has no draws; give it a proper one, however wide.")
+        raise InputError(
+            f"The prior of `{name}` is improper and cannot be sampled. Give it a proper one, however wide."
+        )
     if "Delta" in kinds:
-        raise InputError(f"`{name}` is a point mass (Delta), which has no density: use numpyro.deterministic instead.")
+        raise InputError(f"`{name}` is a point mass (Delta), which has no density. Use numpyro.deterministic instead.")
     if "MaskedDistribution" in kinds:
         raise InputError(
-            f"The prior of `{name}` is masked, so parts of it are flat and improper: mask observed sites only, and "
-            "sample what is missing by itself."
+            f"The prior of `{name}` is masked, so that parts of it are flat and improper. Mask observed sites only, "
+            "and give missing values a sample site of their own."
         )
     if site["scale"] is not None and not np.all(np.asarray(site["scale"]) == 1):
-        raise InputError(f"The prior of `{name}` is scaled, which makes it another, unnormalised one: scale data only.")
+        raise InputError(f"The prior of `{name}` is scaled, which leaves it unnormalised. Scale observed sites only.")
     if site["fn"].support.is_discrete:
         raise InputError(
-            f"`{name}` is discrete, and has no gradient: sum it out, with dist.MixtureSameFamily for instance."
+            f"`{name}` is discrete and has no gradient. Sum over its values, with dist.MixtureSameFamily for instance."
         )
     try:
         biject_to(site["fn"].support)
     except NotImplementedError as error:
         raise InputError(
-            f"The support of `{name}`, {site['fn'].support}, has no map from unconstrained space: build it from real "
+            f"The support of `{name}`, {site['fn'].support}, has no map from unconstrained space. Build it from real "
             "parameters with numpyro.deterministic."
         ) from error
 
 
-def _layers(distribution: Any) -> set[str]:
-    """Names of a distribution and of what it is wrapped around."""
+def _kinds_of_layers(distribution: Any) -> set[str]:
+    """The class names of a distribution and of those that it wraps."""
     kinds = set()
     while distribution is not None:
         kinds.add(type(distribution).__name__)
@@ -235,15 +254,12 @@ def _layers(distribution: Any) -> set[str]:
     return kinds
 
 
-def _measure(sites: Sites) -> str:
-    """What log Z is, in words."""
+def _evidence(sites: Sites) -> str:
     observed = [site for site in sites.values() if _is_observed(site)]
     factors = [site["name"] for site in observed if _is_factor(site)]
     data = [site for site in observed if not _is_factor(site)]
     counted = [site["name"] for site in data if site["fn"].support.is_discrete]
     measured = [site["name"] for site in data if not site["fn"].support.is_discrete]
     powers = [site["name"] for site in data if site["scale"] is not None]
-    parts = [f"the density of {', '.join(measured)} (Lebesgue measure)"] if measured else []
-    parts += [f"the probability of {', '.join(counted)} (counting measure)"] if counted else []
-    parts += [f"the factors {', '.join(factors)} as they are, normalised or not"] if factors else []
-    return " times ".join(parts) + (f", with {', '.join(powers)} scaled as in the model" if powers else "")
+    words = evidence_in_words(measured, counted, f"the factors {', '.join(factors)}" if factors else "")
+    return words + (f", with {', '.join(powers)} scaled as in the model" if powers else "")

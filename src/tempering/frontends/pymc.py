@@ -1,4 +1,4 @@
-"""From a PyMC model to a posterior whose log Z is its evidence."""
+"""PyMC models as posteriors, whose log Z is the evidence."""
 
 import importlib
 import os
@@ -14,6 +14,7 @@ from jaxtyping import Array
 
 from tempering._errors import InputError
 from tempering._types import Key, Scalar, State
+from tempering.frontends._evidence import evidence_in_words
 from tempering.frontends._prior_checks import DrawnPrior, check_prior
 from tempering.models import Posterior
 
@@ -22,55 +23,72 @@ _IMPROPER = {"FlatRV", "HalfFlatRV"}
 
 
 def from_pymc(model: Any) -> Posterior:
-    """The posterior of a `pymc.Model`.
+    """The posterior of a PyMC model; its log Z is the evidence log p(observed).
 
     ```python
     with pm.Model() as model:
-        ...
-    estimate(from_pymc(model)).log_z                 # log p(observed), the evidence
+        slope = pm.Normal("slope", 0, 1)
+        pm.Normal("y", slope * x, 0.5, observed=y)
+
+    estimate(from_pymc(model)).log_z                 # log p(y)
     ```
 
-    The prior is that of the free variables; the likelihood is that of the observed ones, and `Potential`s as they are,
-    so that log Z includes them. All constants are kept. Variables move on PyMC's unconstrained space, and come back by
-    their names, with `Deterministic`s. Refused: what cannot be drawn from its prior or has no gradient (discrete or
-    improper variables, LKJ priors, which PyMC does not normalise), and what hides data (minibatches).
+    The prior is that of the free variables. The likelihood is that of the observed variables, and `Potential`s enter
+    log Z as they are. All constants are kept. Variables move on PyMC's unconstrained space; results have them by their
+    names, together with `Deterministic`s.
+
+    Caveats: models are refused if a variable cannot be drawn from its prior or has no gradient (discrete or improper
+    variables), if its prior is not normalised (LKJ), or if they use only a part of the data (minibatches).
+
+    Args:
+        model: a `pymc.Model`.
+
+    Returns:
+        The posterior. PyMC must be installed: pip install 'tempering[pymc]'.
     """
     _check_model(model)
     with _kept_settings():
         program = _Program.create(model)
     prior = DrawnPrior(program.log_prior, program.draw)
     check_prior(prior)
-    return Posterior(program.log_likelihood, prior, constrain=program.constrain, measure=_measure(model))
+    return Posterior(program.log_likelihood, prior, constrain=program.constrain, measure=_evidence(model))
 
 
 class _Program(eqx.Module):
-    """A model as JAX functions. States are dicts of unconstrained arrays, by the names of PyMC's value variables."""
+    """A model as JAX functions. States are dicts of unconstrained arrays, by the names of PyMC's value variables.
 
-    names: tuple[str, ...] = eqx.field(static=True)  # of the value variables
-    shown: tuple[str, ...] = eqx.field(static=True)  # of what people want to see
-    log_densities: Callable[..., Any]  # of the prior and of the likelihood
+    Attributes:
+        names: of the value variables.
+        shown: of the variables that results contain.
+        log_densities: from a state to the log prior and the log likelihood.
+        values: from a state to the variables that results contain.
+        draws: from random states to draws of the prior.
+        num_keys: how many random states `draws` takes.
+    """
+
+    names: tuple[str, ...] = eqx.field(static=True)
+    shown: tuple[str, ...] = eqx.field(static=True)
+    log_densities: Callable[..., Any]
     values: Callable[..., Any]
-    draws: Callable[..., Any]  # from random states
+    draws: Callable[..., Any]
     num_keys: int = eqx.field(static=True)
 
     @classmethod
     def create(cls, model: Any) -> "_Program":
-        """Every graph translated once."""
         get_jaxified_graph = _module("pymc.sampling.jax").get_jaxified_graph
         is_transformed_name = _module("pymc.util").is_transformed_name
         inputs = model.value_vars
         shown = [value for value in model.unobserved_value_vars if not is_transformed_name(value.name)]
         halves = [model.logp(vars=model.free_RVs, jacobian=True), _log_likelihood(model)]
-        draws, num_keys = _drawing(model)
+        draws, num_keys = _prior_sampler(model)
         try:
             log_densities, values = get_jaxified_graph(inputs, halves), get_jaxified_graph(inputs, shown)
         except _FAILURES as error:
-            raise InputError(f"The model cannot be written in JAX: {_first_line(error)}") from error
+            raise InputError(f"PyMC cannot translate the model to JAX: {_first_line(error)}") from error
         names = tuple(value.name for value in inputs)
         return cls(names, tuple(value.name for value in shown), log_densities, values, draws, num_keys)
 
     def draw(self, key: Key) -> State:
-        """An exact draw of the prior."""
         states = [{"bit_generator": 1, "jax_state": own} for own in jax.random.split(key, self.num_keys)]
         with _quiet_about_precision():
             drawn = self.draws(*states)
@@ -103,11 +121,11 @@ def _module(name: str) -> Any:
 
 @contextmanager
 def _kept_settings() -> Iterator[None]:
-    """PyMC's bridge to JAX turns double precision on and asks for 100 devices when it is imported: undo both."""
+    """Undo global changes: importing PyMC's bridge to JAX turns on double precision and asks for 100 devices."""
     uses_x64, environment = jax.config.jax_enable_x64, dict(os.environ)  # pyright: ignore[reportAttributeAccessIssue]
     try:
         with warnings.catch_warnings():
-            # That PyTensor finds no BLAS of its own says nothing about JAX, which has one.
+            # JAX has its own BLAS, so that it does not matter whether PyTensor finds one.
             warnings.filterwarnings("ignore", message="PyTensor could not link to a BLAS")
             yield
     finally:
@@ -121,13 +139,13 @@ def _kept_settings() -> Iterator[None]:
 
 @contextmanager
 def _quiet_about_precision() -> Iterator[None]:
-    """PyTensor's graphs ask for float64; JAX answers in float32 as it always does, and warns at every request."""
+    """No warning at every float64 that PyTensor's graphs ask for: JAX computes in float32."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Explicitly requested dtype")
         yield
 
 
-def _drawing(model: Any) -> tuple[Callable[..., Any], int]:
+def _prior_sampler(model: Any) -> tuple[Callable[..., Any], int]:
     """A function from random states to draws of all value variables, and how many states it takes."""
     drawn = _module("pymc.initial_point").make_initial_point_expression(
         free_rvs=model.free_RVs,
@@ -149,19 +167,19 @@ def _drawing(model: Any) -> tuple[Callable[..., Any], int]:
             jax.eval_shape(lambda keys: function(*({"bit_generator": 1, "jax_state": key} for key in keys)), keys)
     except _FAILURES as error:
         raise InputError(
-            f"The prior cannot be drawn from in JAX: {_first_line(error)} Write that prior with another distribution, "
-            "as a Normal or Uniform variable inside a Deterministic for instance."
+            f"The prior cannot be drawn from in JAX: {_first_line(error)} Use another distribution, for instance a "
+            "Deterministic function of a Normal or Uniform variable."
         ) from error
     return function, len(states)
 
 
 def _by_inversion(drawn: list[Any]) -> list[Any]:
-    """The same with the inverse distribution function at a uniform number where JAX has no way to draw."""
+    """The same draws, by inverting the distribution function at a uniform number where JAX has no sampler."""
     pt, icdf = _module("pytensor.tensor"), _module("pymc.logprob.basic").icdf
     sampler_of = _module("pytensor.link.jax.dispatch.random").jax_sample_fn.dispatch
     random_variable = _module("pytensor.tensor.random.op").RandomVariable
     graph = _module("pytensor.graph.fg").FunctionGraph(outputs=drawn, clone=True)
-    _rewrite(graph)  # which writes many distributions in terms of those that JAX has
+    _rewrite(graph)  # expresses many distributions by those that JAX has
     for node in reversed(graph.toposort()):
         if isinstance(node.op, random_variable) and sampler_of(type(node.op)) is sampler_of(object):
             variable = node.outputs[1]
@@ -187,7 +205,7 @@ def _weibull(pt: Any, uniform: Any, shape: Any) -> Any:
     return (-pt.log(uniform)) ** (1 / shape)
 
 
-_INVERSES = {"truncated_normal": _truncated_normal, "weibull": _weibull}  # which PyMC itself does not invert
+_INVERSES = {"truncated_normal": _truncated_normal, "weibull": _weibull}  # those that PyMC does not invert
 
 
 def _log_likelihood(model: Any) -> Any:
@@ -202,41 +220,40 @@ def _check_model(model: Any) -> None:
     if not isinstance(model, pymc.Model):
         raise InputError(f"from_pymc(...) takes a pymc.Model, got a {type(model).__name__}.")
     if not model.free_RVs:
-        raise InputError("The model has no free variable, so log Z is its log density.")
+        raise InputError("The model has no free variable, so that log Z is its log density.")
     if not model.observed_RVs and not model.potentials:
-        raise InputError("The model observes nothing, so log Z is 0: give data with `observed=`.")
+        raise InputError("The model observes nothing, so that log Z is 0. Give data with `observed=`.")
     for variable in model.free_RVs:
         _check_free(variable, pymc.discrete_types)
     for variable in model.observed_RVs:
         if "Minibatch" in type(variable.owner.op).__name__:
             raise InputError(
-                f"`{variable.name}` is a minibatch, so that there is no one likelihood: leave out `total_size`."
+                f"`{variable.name}` is a minibatch, so that the likelihood differs from draw to draw. Observe all "
+                "data, and leave out `total_size`."
             )
 
 
 def _check_free(variable: Any, discrete_types: Any) -> None:
     name, kind = variable.name, type(variable.owner.op).__name__
     if variable.dtype in discrete_types:
-        raise InputError(f"`{name}` is discrete, and has no gradient: sum it out, with pm.Mixture for instance.")
+        raise InputError(f"`{name}` is discrete and has no gradient. Sum over its values, as in pm.Mixture.")
     if kind in _IMPROPER:
-        raise InputError(f"The prior of `{name}` is improper and has no draws; give it a proper one, however wide.")
+        raise InputError(
+            f"The prior of `{name}` is improper and cannot be sampled. Give it a proper one, however wide."
+        )
     if "LKJ" in kind:
         raise InputError(
-            f"The prior of `{name}` is an LKJ, whose density PyMC does not normalise: build the correlations from "
+            f"The prior of `{name}` is an LKJ, whose density PyMC does not normalise. Build the correlations from "
             "normalised parts, or write the model in NumPyro, whose LKJ is normalised."
         )
 
 
-def _measure(model: Any) -> str:
-    """What log Z is, in words."""
+def _evidence(model: Any) -> str:
     discrete_types = _module("pymc").discrete_types
     counted = [variable.name for variable in model.observed_RVs if variable.dtype in discrete_types]
     measured = [variable.name for variable in model.observed_RVs if variable.dtype not in discrete_types]
     potentials = [potential.name for potential in model.potentials]
-    parts = [f"the density of {', '.join(measured)} (Lebesgue measure)"] if measured else []
-    parts += [f"the probability of {', '.join(counted)} (counting measure)"] if counted else []
-    parts += [f"the potentials {', '.join(potentials)} as they are, normalised or not"] if potentials else []
-    return " times ".join(parts)
+    return evidence_in_words(measured, counted, f"the potentials {', '.join(potentials)}" if potentials else "")
 
 
 def _first_line(error: Exception) -> str:

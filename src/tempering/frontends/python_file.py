@@ -1,4 +1,4 @@
-"""A model that somebody's Python file defines."""
+"""A model that a Python file defines."""
 
 import inspect
 import os
@@ -11,12 +11,12 @@ from traceback import walk_tb
 from typing import Any
 
 from tempering._errors import InputError
-from tempering.frontends._guard import FileError, checked_suffix, listing, open_file
+from tempering.frontends._guard import FileError, checked_suffix, name_list, open_file
 from tempering.models import AbstractModel
 
 
 def split_target(spec: str) -> tuple[Path, str] | None:
-    """Cut `FILE.py:NAME` in two; None where it is something else."""
+    """Split `FILE.py:NAME` in two; None if it is something else."""
     head, _, name = spec.rpartition(":")
     if head.lower().endswith(".py"):
         if not name.isidentifier():
@@ -28,22 +28,21 @@ def split_target(spec: str) -> tuple[Path, str] | None:
 
 
 def load_from_python(path: Path, name: str) -> AbstractModel:
-    """The model `name` of a Python file: a model itself, or a function of no arguments that makes one.
+    """The model `name` of a Python file: a model, or a function without arguments that returns one.
 
-    The file is executed, once, as any program is: load only files that you would run. While it is, its folder can be
-    imported from.
+    The file is executed once. Meanwhile modules in its folder can be imported.
     """
     checked_suffix(path, (".py",))
     with open_file(path) as stream:
         source = stream.read()
-    with _module(path) as module, _folder_importable(path), _blaming(path):
+    with _empty_module(path) as module, _folder_importable(path), _errors_located(path):
         exec(compile(source, str(path), "exec"), vars(module))
         if not hasattr(module, name):
-            raise FileError(f"{path} has no {name}. It defines: {listing(_candidates(module))}.")
-        return _model_of(getattr(module, name), f"{path}:{name}")
+            raise FileError(f"{path} has no {name}. It defines: {name_list(_candidates(module))}.")
+        return _checked_model(getattr(module, name), f"{path}:{name}")
 
 
-def _model_of(found: Any, label: str) -> AbstractModel:
+def _checked_model(found: Any, label: str) -> AbstractModel:
     if not isinstance(found, AbstractModel) and callable(found):
         if any(p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in _parameters(found)):
             raise FileError(
@@ -62,20 +61,20 @@ def _model_of(found: Any, label: str) -> AbstractModel:
 def _parameters(function: Any) -> list[inspect.Parameter]:
     try:
         return list(inspect.signature(function).parameters.values())
-    except ValueError:  # some functions written in C do not say
+    except ValueError:  # functions written in C may have no signature
         return []
 
 
 def _candidates(module: types.ModuleType) -> list[str]:
-    """Names of the file's own models and functions."""
+    """The names of the file's own models and functions."""
     names = {name: thing for name, thing in vars(module).items() if not name.startswith("_")}
     is_own = {name: getattr(thing, "__module__", None) == module.__name__ for name, thing in names.items()}
     return [n for n, thing in names.items() if isinstance(thing, AbstractModel) or (callable(thing) and is_own[n])]
 
 
 @contextmanager
-def _module(path: Path) -> Iterator[types.ModuleType]:
-    """An empty module, registered as an imported one is, because dataclasses look there; not if its file fails."""
+def _empty_module(path: Path) -> Iterator[types.ModuleType]:
+    """An empty module, registered in `sys.modules` because dataclasses look there; removed if its file fails."""
     module = types.ModuleType(f"_tempering_model_{path.stem}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module
@@ -88,7 +87,7 @@ def _module(path: Path) -> Iterator[types.ModuleType]:
 
 @contextmanager
 def _folder_importable(path: Path) -> Iterator[None]:
-    """Neighbours of the file can be imported; afterwards the search path is as it was, whatever the file did to it."""
+    """Modules beside the file can be imported; the search path is restored, even if the file changed it."""
     before = list(sys.path)
     sys.path.insert(0, os.path.abspath(path.parent))
     try:
@@ -98,24 +97,24 @@ def _folder_importable(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _blaming(path: Path) -> Iterator[None]:
-    """Turn whatever the file raises into one line with its place."""
+def _errors_located(path: Path) -> Iterator[None]:
+    """Turn whatever the file raises into one line with file and line number."""
     try:
         yield
     except FileError:
         raise
-    except (Exception, SystemExit) as error:  # it is another's program, and may raise anything
+    except (Exception, SystemExit) as error:  # the user's program may raise anything
         words = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
         what = words if isinstance(error, InputError) else f"{type(error).__name__}: {words}".rstrip(": ")
-        raise FileError(f"{_place(path, error)}: {what}") from error
+        raise FileError(f"{_file_and_line(path, error)}: {what}") from error
 
 
-def _place(path: Path, error: BaseException) -> str:
+def _file_and_line(path: Path, error: BaseException) -> str:
     """FILE:LINE of the innermost line of the file that led to the error, or of the SyntaxError."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}"
     first, lines = error, []
-    while first.__cause__ is not None:  # the library's words about an error in the file
+    while first.__cause__ is not None:  # the library describes an error of the file in its own words
         first = first.__cause__
     for each in (first, error):
         lines += [line for frame, line in walk_tb(each.__traceback__) if frame.f_code.co_filename == str(path)][-1:]

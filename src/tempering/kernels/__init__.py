@@ -1,4 +1,12 @@
-"""One step of a chain: simulated tempering, annealing, and moves at a fixed rung."""
+"""One step of a chain.
+
+- `SimulatedTempering`, with the state `Position`: a move of x, then a draw of the rung.
+- `ContinuousTempering`, with `ContinuousPosition`: the same with a continuous β.
+- `GuidedTempering`, with `Guided`: every chain has its own guess of log Z.
+- `AnnealUp` with `AnnealState`, `AnnealDown` with `Position`: annealed importance sampling and its reverse.
+- `Held`, with `Position`: moves at a rung that stays the same.
+- `AbstractKernel`: what they have in common. Moves of x at one rung are in `tempering.kernels.moves`.
+"""
 
 from tempering.kernels.annealing import AnnealDown as AnnealDown
 from tempering.kernels.annealing import AnnealState as AnnealState

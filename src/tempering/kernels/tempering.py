@@ -1,6 +1,7 @@
-"""Simulated tempering: a move in x at the current rung, then a Gibbs draw of the rung."""
+"""Simulated tempering: a move of x at the current rung, then a Gibbs draw of the rung."""
 
-from typing import Any
+import abc
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -11,15 +12,40 @@ from tempering.ladder import Draw, Ladder
 
 
 class AbstractKernel(eqx.Module):
-    """One step of a chain. Its state is what the next step needs; the draw is what statistics may see."""
+    """One step of a chain.
 
+    A kernel of your own is a function of one key, a ladder and the state of ONE chain; `run_chains` adds the chain
+    axis. It keeps nothing between steps: all that the next step needs is in the state that it returns.
+
+    Attributes:
+        move: How x moves.
+        regenerates: Whether a chain begins anew at rung 0, where its move redraws the base.
+    """
+
+    move: eqx.AbstractVar[AbstractMove]
+    regenerates: ClassVar[bool] = False
+
+    @abc.abstractmethod
     def __call__(self, key: Key, ladder: Ladder, state: Any) -> tuple[Any, Any]:
-        """The next state, and a draw."""
-        raise NotImplementedError
+        """One step.
+
+        Args:
+            key: the random key of this chain and step.
+            ladder: the law that is sampled.
+            state: the state of the chain.
+
+        Returns:
+            The next state, and the draw that statistics see.
+        """
 
 
 class Position(eqx.Module):
-    """Where a chain of simulated tempering stands."""
+    """The state of a chain of simulated tempering.
+
+    Attributes:
+        x: a state of the model, a pytree of arrays.
+        rung: the rung at which x moves next.
+    """
 
     x: State
     rung: Rungs
@@ -30,14 +56,18 @@ class SimulatedTempering(AbstractKernel):
 
     ```python
     kernel = SimulatedTempering(BlockGibbs())
+    position = Position(ladder.path.sample_base(key), jnp.int32(0))
     position, draw = kernel(key, ladder, position)
     ```
+
+    Attributes:
+        move: how x moves at a rung.
     """
 
     move: AbstractMove
+    regenerates: ClassVar[bool] = True
 
     def __call__(self, key: Key, ladder: Ladder, state: Position) -> tuple[Position, Draw]:
-        """Move x at the rung where the chain stands, then draw where it goes next."""
         key_move, key_rung = jax.random.split(key)
         x, info = self.move(key_move, ladder.path, state.rung, state.x)
         log_f = ladder.path.log_densities(x)

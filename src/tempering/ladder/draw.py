@@ -1,4 +1,4 @@
-"""What kernels hand to statistics: a draw, and how its move fared."""
+"""What kernels pass to statistics: a draw, and how its move went."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -8,40 +8,67 @@ from tempering._types import PerRung, Rung, Rungs, State
 
 
 class MoveInfo(eqx.Module):
-    """What a move has to say of itself. Nothing of it is ever read back by a later step."""
+    """How a move of x went. Later steps never read it.
+
+    Attributes:
+        accept_prob: the probability with which the proposal was accepted.
+        step_size: of the proposal: a step size, a width or a number of flips; 1 for a move that has none.
+        is_divergent: whether the energy error was so large that the integrator must have failed.
+    """
 
     accept_prob: Float[Array, "*chain"]
-    step_size: Float[Array, "*chain"]  # of the proposal: a step size, a width, a number of flips; 1 where there is none
-    is_divergent: Bool[Array, "*chain"]  # the proposal was so bad that its energy error says the integrator failed
+    step_size: Float[Array, "*chain"]
+    is_divergent: Bool[Array, "*chain"]
 
     @classmethod
     def accepted(cls) -> "MoveInfo":
-        """Of a move that is always accepted, such as a Gibbs sweep."""
+        """The information of a move that is always accepted, such as a Gibbs sweep."""
         return cls(jnp.ones(()), jnp.ones(()), jnp.zeros((), bool))
 
 
 class Draw(eqx.Module):
-    """One step of a chain: x was drawn at rung `origin`, then `rung` was drawn given x.
+    """One step of simulated tempering: x was drawn at rung `origin`, then `rung` was drawn given x.
 
-    The only thing that kernels and statistics share.
+    A draw is all that statistics learn from a kernel. A statistic of your own reads it in `update`:
+
+    ```python
+    log_posterior = ladder.log_rung_posterior(draw.log_f)  # log q(k | x) for every rung k
+    ```
+
+    Attributes:
+        x: the new state, a pytree of arrays.
+        origin: the rung at which x was drawn.
+        rung: the rung drawn from q(k | x), at which the next step begins.
+        log_f: log f_k(x) at every rung.
+        info: how the move of x went; None where a kernel does not say.
     """
 
     x: State
     origin: Rungs
     rung: Rungs
-    log_f: Float[Array, "*chain rung"]  # log f_k(x)
-    info: MoveInfo | None = None  # how x was moved, where that is known
+    log_f: Float[Array, "*chain rung"]
+    info: MoveInfo | None = None
 
 
 class HeldDraw(eqx.Module):
-    """What a move at a held rung has to say."""
+    """One move at a rung that stays the same.
+
+    Attributes:
+        origin: the rung.
+        info: how the move went.
+    """
 
     origin: Rungs
     info: MoveInfo
 
 
 class GuidedDraw(eqx.Module):
-    """The rung that was drawn, and the law it was drawn from."""
+    """The rung that a chain drew under its own guess of log Z.
+
+    Attributes:
+        rung: the rung.
+        posterior: q(k | x) under the chain's guess, the law from which `rung` was drawn.
+    """
 
     rung: Rung
-    posterior: PerRung  # q(k | x) under the chain's own guess
+    posterior: PerRung

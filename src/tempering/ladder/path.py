@@ -1,5 +1,6 @@
 """The contract of a path: K unnormalised densities on one state space."""
 
+import abc
 from collections.abc import Callable
 
 import equinox as eqx
@@ -12,69 +13,127 @@ from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar, State
 
 
 class AbstractPath(eqx.Module):
-    """K unnormalised densities f_0 … f_{K-1} on one state space; rung 0 is the base.
+    """K unnormalised densities f_0 … f_{K−1} on one state space, from the base (rung 0) to the target (rung K−1).
 
-    A path is a pytree and travels as an argument: new weights of the same shapes never recompile anything.
+    A path of your own has a field `betas` and four methods: `log_z_base`, `sample_base`, `log_density` and
+    `with_betas`. Everything else has a default. Functions take ONE state and one key; chains are added by `jax.vmap`.
+
+    ```python
+    class WideningPath(AbstractPath):
+        # f_k(x) = exp(−x² / (2 s_k²)), with s_k from 1 to 3.
+        betas: jax.Array
+
+        def log_z_base(self):
+            return 0.5 * math.log(2 * math.pi)          # ∫ f_0(x) dx
+
+        def sample_base(self, key):
+            return jax.random.normal(key)               # an exact draw of f_0
+
+        def log_density(self, x, rung):
+            return -0.5 * (x / (1 + 2 * self.betas[rung])) ** 2
+
+        def with_betas(self, betas):
+            return WideningPath(jnp.asarray(betas, jnp.float32))
+
+    ladder = Ladder.create(WideningPath(jnp.linspace(0, 1, 10)))
+    ```
+
+    A path is a pytree and is passed as an argument, so that new parameters of the same shapes recompile nothing. Read β
+    from `self.betas[rung]`: derivatives in β and `ContinuousTempering` replace that field.
+
+    Attributes:
+        betas: the inverse temperatures, 0 at the base and 1 at the target.
     """
 
-    betas: eqx.AbstractVar[PerRung]  # the path's coordinate, 0 at the base and 1 at the target
+    betas: eqx.AbstractVar[PerRung]
+
+    @abc.abstractmethod
+    def log_z_base(self) -> float:
+        """log Z_0 = log ∫ f_0(x) dx, exact.
+
+        Returns 0 where the base is unnormalised; the answer is then the ratio log(Z_{K−1} / Z_0).
+        """
+
+    @abc.abstractmethod
+    def sample_base(self, key: Key) -> State:
+        """An exact, independent draw of x at rung 0.
+
+        Args:
+            key: a JAX random key.
+        """
+
+    @abc.abstractmethod
+    def log_density(self, x: State, rung: Rung) -> Scalar:
+        """log f_k(x) at one rung.
+
+        Args:
+            x: one state.
+            rung: k, an integer array without axes.
+        """
+
+    @abc.abstractmethod
+    def with_betas(self, betas: HostPerRung) -> "AbstractPath":
+        """The same path at other inverse temperatures, of which there may be more or fewer.
+
+        Args:
+            betas: the new inverse temperatures, which rise from 0 to 1.
+        """
 
     @property
     def num_rungs(self) -> int:
-        """K."""
+        """The number of rungs K."""
         return self.betas.shape[0]
 
     @property
     def num_dims(self) -> int:
-        """Numbers in a state."""
+        """How many numbers a state consists of."""
         one = eqx.filter_eval_shape(self.sample_base, jax.random.key(0))
         return sum(leaf.size for leaf in jax.tree.leaves(one))
 
-    def log_z_base(self) -> float:
-        """log Z_0, exact; or 0 where the base is unnormalised and the answer is the ratio Z_{K-1} / Z_0."""
-        raise NotImplementedError
-
-    def sample_base(self, key: Key) -> State:
-        """An exact draw of x at rung 0."""
-        raise NotImplementedError
-
-    def log_density(self, x: State, rung: Rung) -> Scalar:
-        """log f_k(x) at one rung."""
-        raise NotImplementedError
-
     def log_densities(self, x: State) -> PerRung:
-        """log f_k(x) at every rung; override where a model has a faster way than one rung at a time."""
+        """log f_k(x) at every rung. Override it where a model has a faster way than one rung at a time.
+
+        Args:
+            x: one state.
+        """
         return jax.vmap(self.log_density, in_axes=(None, 0))(x, jnp.arange(self.num_rungs))
 
     def slopes(self, x: State) -> PerRung:
-        """d log f / dβ at every rung, as thermodynamic integration needs it; here by differentiating `log_density`."""
-        return _derivative(lambda betas: self._log_density_at(x, betas))(self.betas)
+        """d log f / dβ at every rung, for thermodynamic integration; by default `log_density` is differentiated.
+
+        Args:
+            x: one state.
+        """
+        return _derivative(lambda betas: self._log_densities_at(x, betas))(self.betas)
 
     def curvatures(self, x: State) -> PerRung:
-        """d² log f / dβ² at every rung; 0 on a geometric path."""
-        return _derivative(_derivative(lambda betas: self._log_density_at(x, betas)))(self.betas)
+        """d² log f / dβ² at every rung; 0 on a geometric path.
+
+        Args:
+            x: one state.
+        """
+        return _derivative(_derivative(lambda betas: self._log_densities_at(x, betas)))(self.betas)
 
     def features(self, x: State) -> Float[Array, " feature"]:
-        """A few numbers from which log f follows at every rung: `feature_matrix` @ features, up to a function of x.
+        """A few numbers from which log f_k(x) follows at every rung: `feature_matrix() @ features(x)`.
 
-        What is kept of a draw that must be kept: one number on a geometric path, here one per rung.
+        The product may lack a function of x that is the same at every rung. MBAR and BAR keep these numbers for each
+        draw: one on a geometric path, by default one per rung.
+
+        Args:
+            x: one state.
         """
         return self.log_densities(x)
 
     def feature_matrix(self) -> Float[np.ndarray, "rung feature"]:
-        """What turns features into log f_k(x), up to a function of x alone."""
+        """The matrix that turns features into log f_k(x), up to a function of x alone."""
         return np.eye(self.num_rungs)
 
-    def _log_density_at(self, x: State, betas: PerRung) -> PerRung:
-        """log f at other inverse temperatures, one per rung."""
+    def _log_densities_at(self, x: State, betas: PerRung) -> PerRung:
         moved = eqx.tree_at(lambda path: path.betas, self, betas)
         return jax.vmap(moved.log_density, in_axes=(None, 0))(x, jnp.arange(self.num_rungs))
 
-    def with_betas(self, betas: HostPerRung) -> "AbstractPath":
-        """The same path seen at other inverse temperatures."""
-        raise NotImplementedError
-
 
 def _derivative(of_betas: Callable[[PerRung], PerRung]) -> Callable[[PerRung], PerRung]:
-    """Of a function whose entry k depends on β_k alone."""
+    """The derivative of a function whose entry k depends on β_k alone."""
     return lambda betas: jax.jvp(of_betas, (betas,), (jnp.ones_like(betas),))[1]

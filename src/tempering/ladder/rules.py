@@ -1,4 +1,4 @@
-"""Ladders in words, such as "adaptive" or "power:4", from which rungs and their weights follow."""
+"""Ladders described in words, such as "adaptive" or "power:4"."""
 
 import dataclasses
 
@@ -13,23 +13,39 @@ from tempering.ladder.step_lengths import check_measure
 
 @dataclasses.dataclass(frozen=True)
 class LadderRule:
-    """A ladder in words, from which rungs and their weights follow for any number of them."""
+    """A ladder described in words, from which betas and rung weights follow for any number of rungs.
 
-    betas: str  # "adaptive" (which begins as "power"), "uniform", "power:P" or "geometric:SMALLEST"
-    rung_weights: str  # "ends", "ends:SHARE", "uniform" or "exp:RATE"
+    ```python
+    rule = LadderRule("power:4", "ends")
+    betas = rule.betas_of(50)
+    log_prior = rule.log_prior_of(betas)
+    ```
+
+    Attributes:
+        betas: "uniform", "power", "power:POWER", "geometric", "geometric:SMALLEST", "adaptive" (which starts as
+            "power") or "adaptive:MEASURE" with one of the measures "kl" and "rejection".
+        rung_weights: "uniform", "ends", "ends:SHARE" or "exp:RATE".
+    """
+
+    betas: str
+    rung_weights: str
 
     @property
     def measure(self) -> str | None:
-        """Of the steps that an adaptive ladder makes equal; None where rungs stay where they are."""
+        """The distance that an adaptive ladder makes equal between neighbours; None if the rungs are fixed."""
         kind, _, measure = self.betas.partition(":")
         return check_measure(measure or "kl") if kind == "adaptive" else None
 
     def betas_of(self, num_rungs: int) -> HostPerRung:
-        """The inverse temperatures; of an adaptive ladder, those along which it anneals."""
+        """The inverse temperatures; of an adaptive ladder, those with which it starts.
+
+        Args:
+            num_rungs: K, at least 2.
+        """
         kind, _, number = self.betas.partition(":")
         if self.measure is not None:
             return power_betas(num_rungs)
-        given = [_number(number, "betas")] if number else []
+        given = [_number_after_colon(number, "betas")] if number else []
         if kind == "uniform" and not number:
             return uniform_betas(num_rungs)
         if kind == "power":
@@ -42,21 +58,26 @@ class LadderRule:
         )
 
     def log_prior_of(self, betas: HostPerRung) -> HostPerRung:
-        """log r_k."""
+        """The rung weights, as log r_k.
+
+        Args:
+            betas: the inverse temperatures.
+        """
         kind, _, number = self.rung_weights.partition(":")
-        if kind == "uniform" and not number:
+        given = [_number_after_colon(number, "rung_weights")] if number else []
+        if kind == "uniform" and not given:
             return uniform_log_prior(len(betas))
         if kind == "ends":
-            return ends_log_prior(len(betas), *([_number(number, "rung_weights")] if number else []))
-        if kind == "exp" and number:
-            return exponential_log_prior(betas, _number(number, "rung_weights"))
+            return ends_log_prior(len(betas), *given)
+        if kind == "exp" and given:
+            return exponential_log_prior(betas, *given)
         raise InputError(
             '`rung_weights` must be "ends", "ends:0.1", "uniform", "exp:RATE" such as exp:2, or log r_k; '
             f'got "{self.rung_weights}".'
         )
 
 
-def _number(text: str, name: str) -> float:
+def _number_after_colon(text: str, name: str) -> float:
     try:
         number = float(text)
     except ValueError:

@@ -1,5 +1,9 @@
 """Paths on which log f is linear in β: one evaluation of each end gives every rung."""
 
+import abc
+import dataclasses
+from typing import TypeVar
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -10,43 +14,63 @@ from tempering._types import HostPerRung, Key, LogF, PerRung, Rung, Scalar, Stat
 from tempering.bases import AbstractBase
 from tempering.ladder import AbstractPath, checked_betas
 
+P = TypeVar("P", bound=AbstractPath)
 
-class AbstractLinearPath(AbstractPath):
-    """A path on which log f is linear in β: log f_k = log p_1 + β_k Δ_x, with one number Δ per state."""
+
+class AbstractBasedPath(AbstractPath):
+    """A path that starts at a distribution of `tempering.bases`.
+
+    Attributes:
+        base: the distribution at rung 0.
+    """
 
     base: eqx.AbstractVar[AbstractBase]
 
-    def slope(self, x: State) -> Scalar:
-        """Δ_x."""
-        raise NotImplementedError
-
     def log_z_base(self) -> float:
-        """The base's own log Z."""
         return self.base.log_z()
 
     def sample_base(self, key: Key) -> State:
-        """An exact draw of the base."""
         return self.base.sample(key)
 
+    def with_betas(self, betas: HostPerRung) -> AbstractPath:
+        return replace_betas(self, betas)
+
+
+class AbstractLinearPath(AbstractPath):
+    """A path on which log f is linear in β: log f_k(x) = log p_1(x) + β_k Δ_x, with one number Δ_x per state."""
+
+    @abc.abstractmethod
+    def slope(self, x: State) -> Scalar:
+        """Δ_x = d log f / dβ, the same at every rung: log f(x) − log p_1(x), or the log likelihood."""
+
     def slopes(self, x: State) -> PerRung:
-        """Δ_x, the same at every rung."""
         return jnp.broadcast_to(self.slope(x), self.betas.shape)
 
     def curvatures(self, x: State) -> PerRung:
-        """0: log f is linear in β."""
         return jnp.zeros_like(self.betas)
 
     def features(self, x: State) -> Float[Array, " feature"]:
-        """Δ_x alone."""
         return self.slope(x)[None]
 
     def feature_matrix(self) -> Float[np.ndarray, "rung feature"]:
-        """β_k, since log f_k = log p_1 + β_k Δ."""
-        return np.asarray(self.betas, np.float64)[:, None]
+        return np.asarray(self.betas, np.float64)[:, None]  # log f_k = log p_1 + β_k Δ
+
+    def with_betas(self, betas: HostPerRung) -> AbstractPath:
+        return replace_betas(self, betas)
 
 
-class GeometricPath(AbstractLinearPath):
-    """f_k(x) = f(x)^β_k · p_1(x)^(1 − β_k), eq. 2 of the paper, for any log f and any base."""
+class GeometricPath(AbstractLinearPath, AbstractBasedPath):
+    """The geometric path f_k(x) = f(x)^β_k · p_1(x)^(1 − β_k), eq. 2 of the paper, for any log f and any base.
+
+    ```python
+    GeometricPath.create(lambda x: -jnp.sum(x**4), Normal(jnp.zeros(3)), np.linspace(0, 1, 20))
+    ```
+
+    Attributes:
+        log_f: the log density of the target, unnormalised.
+        base: the distribution at rung 0.
+        betas: inverse temperatures, from 0 to 1.
+    """
 
     log_f: LogF
     base: AbstractBase
@@ -54,71 +78,88 @@ class GeometricPath(AbstractLinearPath):
 
     @classmethod
     def create(cls, log_f: LogF, base: AbstractBase, betas: HostPerRung) -> "GeometricPath":
-        """A path at the given inverse temperatures, which rise from 0 to 1."""
-        check_proper(base)
-        return cls(log_f=log_f, base=base, betas=jnp.asarray(checked_betas(betas), jnp.float32))
+        """Check the base and the inverse temperatures, and make the path.
+
+        Args:
+            log_f: the log density of the target as a function of one state, unnormalised.
+            base: the distribution at rung 0.
+            betas: inverse temperatures that rise from 0 to 1.
+        """
+        return cls(log_f=log_f, base=checked_base(base), betas=float32_betas(betas))
 
     def log_density(self, x: State, rung: Rung) -> Scalar:
-        """(1 − β) log p_1 + β log f."""
         return mix(self.betas[rung], self.base.log_density(x), self.log_f(x))
 
     def log_densities(self, x: State) -> PerRung:
-        """All rungs from the two ends: one evaluation of each."""
         return mix(self.betas, self.base.log_density(x), self.log_f(x))
 
     def slope(self, x: State) -> Scalar:
-        """log f − log p_1."""
         return self.log_f(x) - self.base.log_density(x)
 
-    def with_betas(self, betas: HostPerRung) -> "GeometricPath":
-        """The same two ends, other steps between them."""
-        return GeometricPath.create(self.log_f, self.base, betas)
 
+class LikelihoodPath(AbstractLinearPath, AbstractBasedPath):
+    """The path f_k(x) = prior(x) · likelihood(x)^β_k from a prior to its posterior. Its log Z is the log evidence.
 
-class LikelihoodPath(AbstractLinearPath):
-    """f_k(x) = prior(x) · likelihood(x)^β_k: from a prior to its posterior, whose log Z is the evidence."""
+    ```python
+    LikelihoodPath.create(log_likelihood, Normal(jnp.zeros(3), 10.0), np.linspace(0, 1, 20) ** 4)
+    ```
+
+    Attributes:
+        log_likelihood: the log likelihood as a function of one state.
+        base: the prior.
+        betas: powers of the likelihood, from 0 to 1.
+    """
 
     log_likelihood: LogF
-    base: AbstractBase  # the prior
+    base: AbstractBase
     betas: PerRung
 
     @classmethod
     def create(cls, log_likelihood: LogF, prior: AbstractBase, betas: HostPerRung) -> "LikelihoodPath":
-        """A path at the given powers of the likelihood, which rise from 0 to 1."""
-        check_proper(prior)
-        return cls(log_likelihood=log_likelihood, base=prior, betas=jnp.asarray(checked_betas(betas), jnp.float32))
+        """Check the prior and the powers, and make the path.
+
+        Args:
+            log_likelihood: the log likelihood as a function of one state.
+            prior: the distribution at rung 0.
+            betas: powers of the likelihood that rise from 0 to 1.
+        """
+        return cls(log_likelihood=log_likelihood, base=checked_base(prior), betas=float32_betas(betas))
 
     def log_density(self, x: State, rung: Rung) -> Scalar:
-        """log prior + β log likelihood."""
         return self.base.log_density(x) + power(self.betas[rung], self.log_likelihood(x))
 
     def log_densities(self, x: State) -> PerRung:
-        """All rungs from one evaluation of each."""
         return self.base.log_density(x) + power(self.betas, self.log_likelihood(x))
 
     def slope(self, x: State) -> Scalar:
-        """The log-likelihood."""
         return self.log_likelihood(x)
 
-    def with_betas(self, betas: HostPerRung) -> "LikelihoodPath":
-        """The same prior and likelihood, other powers."""
-        return LikelihoodPath.create(self.log_likelihood, self.base, betas)
+
+def float32_betas(betas: HostPerRung) -> PerRung:
+    """Inverse temperatures as a path keeps them, once they are checked."""
+    return jnp.asarray(checked_betas(betas), jnp.float32)
 
 
-def check_proper(base: AbstractBase) -> None:
-    """Refuse a base without a normaliser."""
+def replace_betas(path: P, betas: HostPerRung) -> P:
+    """A copy of a path with other inverse temperatures, where nothing else depends on them."""
+    return dataclasses.replace(path, betas=float32_betas(betas))
+
+
+def checked_base(base: AbstractBase) -> AbstractBase:
+    """The base, refused if it is improper."""
     if not np.isfinite(base.log_z()):
         raise InputError(
             f"`base` is improper: its log_z() is {base.log_z()}, and nothing can be tempered from a density "
             "without a normaliser. Choose a base that integrates, such as a wide normal density."
         )
+    return base
 
 
 def mix(beta, log_base, log_target):
-    """log of the geometric mixture, (1 − β) log p + β log f."""
+    """The log of a geometric mixture, (1 − β) log p + β log f."""
     return power(1 - beta, log_base) + power(beta, log_target)
 
 
 def power(exponent, log_density):
-    """log of a power, where 0⁰ = 1: a density that vanishes does not matter where its exponent is 0."""
+    """The log of a power, where 0⁰ = 1: a density that vanishes does not matter where its exponent is 0."""
     return jnp.where(exponent == 0, 0.0, exponent * log_density)

@@ -2,34 +2,42 @@
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from tempering._errors import InputError
+from tempering._precision import product
 from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar
 from tempering.bases import cholesky
-from tempering.ladder import AbstractPath, checked_betas
-
-_HIGHEST = jax.lax.Precision.HIGHEST
+from tempering.ladder import AbstractPath
+from tempering.paths.linear import float32_betas, replace_betas
 
 
 class GaussianMomentPath(AbstractPath):
-    """f_β(x) = exp(−½ (x − μ_β)ᵀ Σ_β⁻¹ (x − μ_β)), whose first two moments are averages of those of the two ends:
+    """Gaussians f_β(x) = exp(−½ (x − μ_β)ᵀ Σ_β⁻¹ (x − μ_β)), whose first two moments are averages of the two ends':
 
         μ_β = (1 − β) μ_0 + β μ_1,    Σ_β = (1 − β) Σ_0 + β Σ_1 + β(1 − β) (μ_1 − μ_0)(μ_1 − μ_0)ᵀ.
 
-    Unnormalised, so that log Z_β = ½ log det 2πΣ_β. Coordinates z = W(x − μ_0) in which Σ_0 is 1
-    and Σ_1 diagonal make every Σ_β a diagonal plus one outer product: all β for a few operations a coordinate.
+    They are unnormalised, so that log Z_β = ½ log det 2πΣ_β. In coordinates z = W(x − μ_0), in which Σ_0 is the
+    identity and Σ_1 is diagonal, every Σ_β is a diagonal plus one outer product. All rungs then cost a few operations
+    per coordinate.
+
+    Attributes:
+        mean: μ_0.
+        root: W⁻¹, a root of Σ_0.
+        whitener: W.
+        ratios: variances of the target in z, where those of the base are 1.
+        shift: δ, the mean of the target in z.
+        betas: inverse temperatures, from 0 to 1.
     """
 
-    mean: Float[Array, " dim"]  # μ_0
-    root: Float[Array, "dim dim"]  # W⁻¹, a root of Σ_0
-    whitener: Float[Array, "dim dim"]  # W
-    ratios: Float[Array, " dim"]  # variances of the target in z, where those of the base are 1
-    shift: Float[Array, " dim"]  # δ, the mean of the target in z
+    mean: Float[Array, " dim"]
+    root: Float[Array, "dim dim"]
+    whitener: Float[Array, "dim dim"]
+    ratios: Float[Array, " dim"]
+    shift: Float[Array, " dim"]
     betas: PerRung
 
     @classmethod
@@ -41,7 +49,15 @@ class GaussianMomentPath(AbstractPath):
         base_covariance: np.ndarray,
         betas: HostPerRung,
     ) -> "GaussianMomentPath":
-        """From a base's mean (dim,) and covariance (dim, dim) to the target's, factored in float64."""
+        """Factor the covariances, in float64, and make the path.
+
+        Args:
+            mean: the target's mean (dim,).
+            covariance: the target's covariance (dim, dim).
+            base_mean: the base's mean (dim,).
+            base_covariance: the base's covariance (dim, dim).
+            betas: inverse temperatures that rise from 0 to 1.
+        """
         _check_moments(mean, covariance, base_mean, base_covariance)
         lower = cholesky("GaussianMomentPath", "base_covariance", base_covariance)
         cholesky("GaussianMomentPath", "covariance", covariance)  # refuses what is not positive definite
@@ -52,51 +68,46 @@ class GaussianMomentPath(AbstractPath):
         arrays = (base_mean, root, whitener, ratios, whitener @ (mean - base_mean))
         names = ("mean", "root", "whitener", "ratios", "shift")
         fields = {name: jnp.asarray(a, jnp.result_type(float)) for name, a in zip(names, arrays, strict=True)}
-        return cls(**fields, betas=jnp.asarray(checked_betas(betas), jnp.float32))
+        return cls(**fields, betas=float32_betas(betas))
 
     def log_z_base(self) -> float:
-        """½ log det 2πΣ_0."""
         return float(self.exact_log_z()[0])
 
     def exact_log_z(self) -> HostPerRung:
-        """½ log det 2πΣ_k at every rung, by the determinant lemma."""
+        """The exact log Z_k = ½ log det 2πΣ_k at every rung."""
         root, ratios, shift, betas = (
             np.asarray(a, np.float64) for a in (self.root, self.ratios, self.shift, self.betas)
         )
         variances = 1 - betas[:, None] + betas[:, None] * ratios
         outer = betas * (1 - betas) * np.sum(shift**2 / variances, axis=1)
+        # The determinant of a diagonal plus an outer product, by the matrix determinant lemma.
         log_det = 2 * np.linalg.slogdet(root)[1] + np.log(variances).sum(axis=1) + np.log1p(outer)
         return 0.5 * (len(shift) * np.log(2 * np.pi) + log_det)
 
     def sample_base(self, key: Key) -> Float[Array, " dim"]:
-        """μ_0 + W⁻¹ · noise."""
         noise = jax.random.normal(key, self.mean.shape, self.mean.dtype)
-        return self.mean + jnp.dot(self.root, noise, precision=_HIGHEST)
+        return self.mean + product(self.root, noise)
 
     def log_density(self, x: Float[Array, " dim"], rung: Rung) -> Scalar:
-        """The formula above, at one β."""
         return -0.5 * self._solved(self._whitened(x), self.betas[rung]).quadratic
 
     def log_densities(self, x: Float[Array, " dim"]) -> PerRung:
-        """All rungs from one whitening."""
         z = self._whitened(x)
         return jax.vmap(lambda beta: -0.5 * self._solved(z, beta).quadratic)(self.betas)
 
     def slopes(self, x: Float[Array, " dim"]) -> PerRung:
-        """δ·y + ½ yᵀ Σ′ y, where y = Σ⁻¹(z − βδ) and Σ′ = dΣ/dβ."""
         z = self._whitened(x)
 
-        def slope(beta):
+        def slope(beta):  # δ·y + ½ yᵀ Σ′ y, where y = Σ⁻¹(z − βδ) and Σ′ = dΣ/dβ
             solved = self._solved(z, beta)
             return solved.along + 0.5 * (jnp.sum((self.ratios - 1) * solved.y**2) + (1 - 2 * beta) * solved.along**2)
 
         return jax.vmap(slope)(self.betas)
 
     def curvatures(self, x: Float[Array, " dim"]) -> PerRung:
-        """−gᵀ Σ⁻¹ g − (δ·y)², where g = δ + Σ′ y; the last term comes from Σ″ = −2δδᵀ."""
         z = self._whitened(x)
 
-        def curvature(beta):
+        def curvature(beta):  # −gᵀ Σ⁻¹ g − (δ·y)², where g = δ + Σ′ y; the last term comes from Σ″ = −2δδᵀ
             solved = self._solved(z, beta)
             g = (1 + (1 - 2 * beta) * solved.along) * self.shift + (self.ratios - 1) * solved.y
             return -self._solved(g + beta * self.shift, beta).quadratic - solved.along**2
@@ -104,16 +115,15 @@ class GaussianMomentPath(AbstractPath):
         return jax.vmap(curvature)(self.betas)
 
     def with_betas(self, betas: HostPerRung) -> "GaussianMomentPath":
-        """The same two Gaussians, other rungs."""
-        return eqx.tree_at(lambda path: path.betas, self, jnp.asarray(checked_betas(betas), jnp.float32))
+        return replace_betas(self, betas)
 
     def _whitened(self, x: Float[Array, " dim"]) -> Float[Array, " dim"]:
-        return jnp.dot(self.whitener, x - self.mean, precision=_HIGHEST)
+        return product(self.whitener, x - self.mean)
 
     def _solved(self, z: Float[Array, " dim"], beta: Scalar) -> "_Solved":
         """Σ_β⁻¹ (z − βδ), with Σ_β = A + c δδᵀ, A diagonal and c = β(1 − β).
 
-        The inverse by Sherman and Morrison subtracts two large numbers where |δ| is large. Taking c (δ·y) δ off z first
+        The Sherman-Morrison formula subtracts two large numbers where |δ| is large. Subtracting c (δ·y) δ from z first
         leaves a sum of squares instead.
         """
         variances, outer = 1 - beta + beta * self.ratios, beta * (1 - beta)

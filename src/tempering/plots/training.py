@@ -1,4 +1,4 @@
-"""The course of training as a picture. Needs matplotlib, which nothing else of the command line does."""
+"""The likelihood during training, drawn by matplotlib."""
 
 import importlib.util
 from collections.abc import Mapping, Sequence
@@ -11,44 +11,58 @@ from tempering._errors import InputError
 
 HOW_TO_INSTALL = "pip install 'tempering[plots]'"
 _COLOURS = {"train": "#1f77b4", "valid": "#d95f02"}
-_MOST_POINTS = 1000  # a line of more is no better to look at, and a larger file
+_MOST_POINTS = 1000  # of a curve: more would only make the file larger
 
-Rows = Sequence[Mapping[str, Any]]  # as in metrics.jsonl
+Rows = Sequence[Mapping[str, Any]]  # `Outcome.rows`, or the lines of metrics.jsonl
 
 
 def can_plot() -> bool:
-    """Whether matplotlib is there."""
+    """Whether matplotlib is installed."""
     return importlib.util.find_spec("matplotlib") is not None
 
 
-def check_can_plot() -> None:
-    """Refuse before an hour of training, not after."""
-    if not can_plot():
-        raise InputError(f"--plot needs matplotlib: {HOW_TO_INSTALL}, or leave it out.")
+def plot_training(rows: Rows, best_update: int, path: str | Path) -> None:
+    """Write `training_figure` to a file.
 
-
-def plot_training(rows: Rows, best_update: int, path: Path) -> None:
-    """`training_figure` as SVG or PNG, by the name of the file."""
+    Args:
+        rows: `Outcome.rows`.
+        best_update: `Outcome.best_update`.
+        path: A file whose name ends in .svg, .png or another format of matplotlib's.
+    """
+    _check_can_plot()
     import matplotlib as mpl
 
-    with mpl.rc_context({"svg.hashsalt": "tempering", "font.size": 10}):  # the same course gives the same file
-        metadata = {"Date": None} if path.suffix.lower() == ".svg" else {}
+    with mpl.rc_context({"svg.hashsalt": "tempering", "font.size": 10}):  # the same rows give the same file
+        metadata = {"Date": None} if Path(path).suffix.lower() == ".svg" else {}
         training_figure(rows, best_update).savefig(path, dpi=150, metadata=metadata)
 
 
 def training_figure(rows: Rows, best_update: int) -> Any:
-    """Log-likelihoods with their 95 % bands by update.
+    """The mean log-likelihoods of a training run by update, with their 95 % bands.
 
-    AIS checks are points with two standard errors. The update that was kept is a dashed line. Updates at which log Z
-    was not known are shaded.
+    Checks by AIS are points with two standard errors. A dashed line marks the best update. Updates at which log Z was
+    unknown are shaded.
+
+    ```python
+    outcome = run.outcome()
+    tp.plots.training_figure(outcome.rows, outcome.best_update).savefig("training.png")
+    ```
+
+    Args:
+        rows: `Outcome.rows`, or the lines of metrics.jsonl as dictionaries.
+        best_update: `Outcome.best_update`.
+
+    Returns:
+        A matplotlib `Figure`.
     """
+    _check_can_plot()
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     axes: Any = figure.subplots()
     _shade_lost(axes, rows)
-    shown = [_draw_course(axes, rows, name, colour) for name, colour in _COLOURS.items()]
-    axes.axvline(best_update, color="0.3", linestyle="--", linewidth=1, label=f"kept: update {best_update}")
+    shown = [_draw_curve(axes, rows, name, colour) for name, colour in _COLOURS.items()]
+    axes.axvline(best_update, color="0.3", linestyle="--", linewidth=1, label=f"best: update {best_update}")
     _set_height(axes, np.concatenate(shown))
     axes.set(xlabel="update", ylabel="mean log-likelihood (nats)")
     axes.spines[["top", "right"]].set_visible(False)
@@ -57,8 +71,13 @@ def training_figure(rows: Rows, best_update: int) -> Any:
     return figure
 
 
-def _draw_course(axes: Any, rows: Rows, name: str, colour: str) -> np.ndarray:
-    """A curve with its band and its checks; the values that ought to be seen."""
+def _check_can_plot() -> None:
+    if not can_plot():
+        raise InputError(f"Figures need matplotlib: {HOW_TO_INSTALL}.")
+
+
+def _draw_curve(axes: Any, rows: Rows, name: str, colour: str) -> np.ndarray:
+    """Draw a curve with its band and its checks; return the values that the axis must show."""
     known = [row for row in rows if name in row]
     shown = known[:: max(1, -(-len(known) // _MOST_POINTS))]
     if not shown:
@@ -79,15 +98,15 @@ def _draw_course(axes: Any, rows: Rows, name: str, colour: str) -> np.ndarray:
 
 
 def _shade_lost(axes: Any, rows: Rows) -> None:
-    """Stretches of updates at which log Z was not known."""
+    """Shade the updates at which log Z was unknown."""
     lost = [row["verdict"] != "good" for row in rows]
     for start, stop in np.flatnonzero(np.diff([False, *lost, False])).reshape(-1, 2):
         ends = rows[start]["update"] - 0.5, rows[stop - 1]["update"] + 0.5
-        axes.axvspan(*ends, color="#f9dedb", linewidth=0, label="_" if axes.patches else "log Z not known")
+        axes.axvspan(*ends, color="#f9dedb", linewidth=0, label="_" if axes.patches else "log Z unknown")
 
 
 def _set_height(axes: Any, values: np.ndarray) -> None:
-    """By the curves and the checks: a band may be as wide as nothing is known."""
+    """Fit the axis to the curves and the checks, not to the bands, which may be wide without limit."""
     values = values[np.isfinite(values)]
     if len(values):
         margin = 0.06 * max(float(np.ptp(values)), 0.1)
@@ -95,5 +114,5 @@ def _set_height(axes: Any, values: np.ndarray) -> None:
 
 
 def _column(rows: Rows, key: str) -> np.ndarray:
-    """NaN, which is not drawn, for numbers that are not known."""
+    """A column as an array; None becomes NaN, which is not drawn."""
     return np.array([row[key] for row in rows], np.float64)

@@ -10,6 +10,7 @@ import numpy as np
 from tempering.diagnosis.checks import MAX_DISAGREEMENT
 from tempering.estimators import LogZ
 from tempering.estimators.methods import Method
+from tempering.results.comparison_table import comparison_table
 from tempering.results.result import jsonable
 from tempering.verdicts import Finding, Verdict, gravest
 
@@ -181,6 +182,20 @@ class Comparison:
     def to_json(self) -> str:
         """One JSON object."""
         return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    def __str__(self) -> str:
+        return f"{comparison_table(self)}\nverdict  {self.in_words()}"
+
+    def __repr__(self) -> str:
+        methods = ", ".join(entry.method.name for entry in self.entries)
+        return f"Comparison({methods}; {len(self.repeats)} seeds, verdict={self.verdict.label!r})"
+
+    def in_words(self) -> str:
+        """The verdict in a sentence."""
+        if not self.verdict.is_good:
+            return self.verdict.value
+        good = sum(all(entry.verdict.is_good for entry in each) for each in self.by_method())
+        return f"Good: no two methods disagree, and {good} of {len(self.entries)} call themselves good."
 
     def by_method(self) -> list[tuple[Entry, ...]]:
         """Each method with all seeds."""

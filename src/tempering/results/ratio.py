@@ -11,11 +11,18 @@ _MAX_LOG = 20.0  # beyond it a factor is told as a power of ten
 
 @dataclasses.dataclass(frozen=True)
 class LogRatio:
-    """log(Z_a / Z_b) of two independent runs; for two evidences of the same data, the log Bayes factor."""
+    """log(Z_a / Z_b) of two independent runs; for two evidences of the same data, the log Bayes factor.
+
+    Attributes:
+        value: The log ratio.
+        std_error: Its standard error.
+        interval: Its 95 % interval.
+        findings: What was found about either run.
+    """
 
     value: float
     std_error: float
-    interval: tuple[float, float]  # 95 %
+    interval: tuple[float, float]
     findings: tuple[Finding, ...]
 
     @property
@@ -31,6 +38,9 @@ class LogRatio:
         factors = [_factor(log) for log in (abs(self.value), *ends)]
         told = f"Z of the {larger} is {factors[0]} times that of the other ({factors[1]} to {factors[2]})"
         return f"{answer}: {told}. {self.verdict.value}"
+
+    def __str__(self) -> str:
+        return self.summary()
 
 
 def _factor(log: float) -> str:

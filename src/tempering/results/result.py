@@ -14,7 +14,7 @@ from tempering.diagnosis import Diagnosis, occupancy, transition_matrix
 from tempering.estimators import Annealed, Expectation, LogZ
 from tempering.estimators.tempered import log_occupancy
 from tempering.ladder import PathLength
-from tempering.models import AbstractModel
+from tempering.models import AbstractModel, named_leaves
 from tempering.results.arviz_tree import to_arviz
 from tempering.sampling.directory import write_atomically
 from tempering.stats import Recording, WeightedDraws
@@ -25,7 +25,14 @@ _ATTRIBUTES = ("log_z", "std_error", "interval", "verdict", "message", "method",
 
 @dataclasses.dataclass(frozen=True)
 class MeanLogLikelihood:
-    """Mean log p(v) over a data set; its error is that of log Z, since the data are given."""
+    """Mean log p(v) over rows of data. Its error is that of log Z, since the data are given.
+
+    Attributes:
+        value: mean log f(v) − log Z.
+        std_error: Its standard error.
+        interval: Its 95 % interval.
+        num_rows: Rows of data.
+    """
 
     value: float
     std_error: float
@@ -34,40 +41,62 @@ class MeanLogLikelihood:
 
     @classmethod
     def from_log_z(cls, mean_log_density: float, num_rows: int, log_z: LogZ) -> "MeanLogLikelihood":
-        """mean log f(v) − log Z."""
+        """From the mean of log f(v) over the rows, their number, and log Z."""
         low, high = log_z.interval
         value = mean_log_density - log_z.log_z
         return cls(value, log_z.std_error, (mean_log_density - high, mean_log_density - low), num_rows)
 
+    def __str__(self) -> str:
+        return f"{self.value:.3f} ± {self.std_error:.3f} over {self.num_rows} rows"
+
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """log Z with its error, its interval, and whether to believe it.
+    """log Z with its standard error, its interval, and a verdict on whether to believe them.
 
     ```python
     result.log_z, result.std_error, result.interval, result.verdict
-    result.log_z_by_rung.values                      # log Z at every rung
-    print(result)                            # the answer in a sentence
+    result.log_z_by_rung.values  # log Z at every rung
+    print(result)  # the answer in a sentence
     ```
+
+    Attributes:
+        log_z_by_rung: The answer at every rung.
+        betas: The inverse temperatures of the rungs.
+        diagnosis: All findings behind the verdict.
+        recording: The statistics of the run.
+        annealed: The estimate of the annealing pass, an independent check.
+        num_chains: Independent chains.
+        num_sweeps: Sweeps per chain that count; fewer than asked for if the run was interrupted.
+        num_warmup_sweeps: Sweeps per chain before those.
+        seed: Of all randomness.
+        seconds: Wall time, compiling included.
+        is_complete: Whether the run came to its end.
+        exact_log_z: The exact answer, where it is quick to have.
+        mean_log_likelihood: Of the rows of `data`, where they were given.
+        model: The model, which knows its parameters by name.
+        expectation: The mean under the model of the function that was asked for by `expect`.
+        target_error: The standard error that was asked for.
+        length: The length of the path from base to target, where an annealing pass measured it.
     """
 
-    log_z_by_rung: LogZ  # the answer at every rung
+    log_z_by_rung: LogZ
     betas: np.ndarray
     diagnosis: Diagnosis
     recording: Recording
     annealed: Annealed | None
     num_chains: int
-    num_sweeps: int  # per chain; fewer than asked for if the run was interrupted
+    num_sweeps: int
     num_warmup_sweeps: int
     seed: int
     seconds: float
     is_complete: bool = True
     exact_log_z: float | None = None
     mean_log_likelihood: MeanLogLikelihood | None = None
-    model: AbstractModel | None = None  # which knows its parameters by name
-    expectation: Expectation | None = None  # of the function that was asked for, under the model
-    target_error: float | None = None  # the standard error that was asked for
-    length: PathLength | None = None  # of the path from base to target, where an annealing pass saw it
+    model: AbstractModel | None = None
+    expectation: Expectation | None = None
+    target_error: float | None = None
+    length: PathLength | None = None
 
     @property
     def log_z(self) -> float:
@@ -156,7 +185,7 @@ class Result:
         """The draws as an `xarray.DataTree` that ArviZ reads, with log Z in its attributes; see `tempering.arviz`."""
         attributes = {name: value for name, value in self.to_dict().items() if name in _ATTRIBUTES}
         attributes["measure"] = getattr(self.model, "measure", None)
-        named = AbstractModel().named if self.model is None else self.model.named
+        named = named_leaves if self.model is None else self.model.named
         return to_arviz(self.draws, named, attributes, betas=self.betas, weights=weights, seed=seed)
 
     def to_json(self) -> str:

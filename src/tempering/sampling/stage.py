@@ -1,119 +1,206 @@
-"""A stage of a run: a frozen ladder and kernel, how far the chains have come, and what they gave."""
+"""Stages: a run is a sequence of them, and within a stage nothing adapts.
 
+A stage is a plain value: a frozen ladder and kernel, how far the chains have come under them, and what they gave. It
+can be written to disk and taken up again, so a run may be cut anywhere. The kind of a stage says what is recorded, what
+it is called, and how it is cut into blocks. A warm-up brings its own kinds.
+"""
+
+import abc
 import dataclasses
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from tempering._types import Key
+from tempering.diagnosis import Diagnosis, diagnose, unequilibrated
 from tempering.estimators import Annealed
-from tempering.kernels import AbstractKernel, AbstractMove, AbstractSizedMove, SimulatedTempering
-from tempering.ladder import Ladder, PathLength
+from tempering.kernels import AbstractKernel, AbstractMove, AbstractSizedMove, Position
+from tempering.ladder import AbstractPath, Ladder, PathLength
 from tempering.sampling.chains import run_chains
-from tempering.stats import (
-    JUST_RTS,
-    MAX_BLOCK_STEPS,
-    AnnealRecord,
-    GuidedRecord,
-    Keep,
-    MoveSums,
-    TemperingRecord,
-    TuningSums,
-)
+from tempering.stats import JUST_RTS, MAX_BLOCK_STEPS, Keep, TemperingRecord, TuningSums
+
+
+class AbstractStageKind(eqx.Module):
+    """What sort of stage this is. Its name identifies it in a checkpoint, and its arrays are saved there."""
+
+    label: ClassVar[str]  # what people read while it runs, such as "annealing"
+    num_blocks: ClassVar[int] = 8  # into which a stage is cut, so that a drift can be seen
+    is_sampling: ClassVar[bool] = False  # whether its draws count
+    is_tempered: ClassVar[bool] = False  # whether chains walk over the rungs under one guess of log Z
+    tries_step_sizes: ClassVar[bool] = False  # whether moves may try other step sizes here, to be tuned by
+
+    @abc.abstractmethod
+    def empty_record(self, stage: "Stage", keep: Keep) -> Any:
+        """What one chain keeps of one block, before any draw."""
+
+    def tuned_about(self, center: np.ndarray) -> "AbstractStageKind":
+        """The same kind, recording also what tuning needs, with moments taken about `center`."""
+        return self
+
+    def block_steps(self, num_steps: int) -> int:
+        """Steps that are folded into one statistic on the device."""
+        return min(-(-num_steps // self.num_blocks), MAX_BLOCK_STEPS)
+
+
+class AbstractTemperedKind(AbstractStageKind):
+    """A stage of simulated tempering before the draws that count."""
+
+    center: Any = None  # a place near all chains, where a move is being tuned: moments are taken about it
+    is_tempered: ClassVar[bool] = True
+    tries_step_sizes: ClassVar[bool] = True
+    any_range: ClassVar[bool] = False  # whether the guess of log Z may still be wrong by hundreds of nats
+
+    def empty_record(self, stage: "Stage", keep: Keep) -> TemperingRecord:
+        return TemperingRecord.empty(stage.ladder, any_range=self.any_range, tuning=self._tuning(stage))
+
+    def tuned_about(self, center: np.ndarray) -> "AbstractTemperedKind":
+        return type(self)(center)
+
+    def _tuning(self, stage: "Stage") -> TuningSums | None:
+        if self.center is None or not isinstance(stage.move, AbstractSizedMove):
+            return None
+        schedule = stage.move.schedule
+        step_sizes, jitter = (np.asarray(a, np.float64) for a in (schedule.step_sizes, schedule.jitter))
+        low, high = step_sizes.min() * np.exp(-jitter), step_sizes.max() * np.exp(jitter)
+        return TuningSums.empty(stage.ladder, float(low), float(high), self.center)
+
+
+class Sampling(AbstractStageKind):
+    """The draws that count."""
+
+    label: ClassVar[str] = "sampling"
+    num_blocks: ClassVar[int] = 32
+    is_sampling: ClassVar[bool] = True
+    is_tempered: ClassVar[bool] = True
+
+    def empty_record(self, stage: "Stage", keep: Keep) -> TemperingRecord:
+        regenerates = stage.kernel.regenerates and stage.move.redraws_base
+        keep = dataclasses.replace(keep, tours=regenerates)
+        return TemperingRecord.empty(stage.ladder, any_range=False, keep=keep)
+
+
+@dataclasses.dataclass(frozen=True)
+class WarmupSummary:
+    """What the stages before this one have found, and what they cost.
+
+    Attributes:
+        annealed: The estimate of an annealing pass, kept as an independent check.
+        length: The length of the path, and of the longest step on it, where a pass has measured it.
+        is_equilibrated: Whether the warm-up met its own stopping rule.
+        num_steps: Steps per chain in earlier stages.
+    """
+
+    annealed: Annealed | None = None
+    length: PathLength | None = None
+    is_equilibrated: bool = True
+    num_steps: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-    """A frozen ladder and kernel, how far the chains have come under them, and what they gave."""
+    """A frozen ladder and kernel, how far the chains have come under them, and what they gave.
 
-    name: str  # "tune", "anneal", "equilibrate", "iterate", "adjust" or "sample"
-    number: int  # stages before this one; part of the random key
+    Attributes:
+        kind: What is recorded, and what it is called.
+        number: Stages before this one; part of the random key.
+        ladder: The joint law that is sampled.
+        kernel: One step of a chain.
+        states: Where the chains stand; leading axis: chain.
+        num_steps: Steps of the whole stage.
+        block_steps: Steps that are folded into one statistic on the device.
+        done: Steps done so far.
+        recording: What the blocks so far gave, on the host; None before the first.
+        warmup: What earlier stages have found.
+    """
+
+    kind: AbstractStageKind
+    number: int
     ladder: Ladder
-    kernel: Any  # an AbstractKernel with a `move`
+    kernel: AbstractKernel
     states: Any
     num_steps: int
     block_steps: int
     done: int = 0
     recording: Any = None
-    annealed: Annealed | None = None
-    length: PathLength | None = None  # of the path, and of the longest step on it, where a pass has seen it
-    is_equilibrated: bool = True  # whether the warm-up met its own stopping rule
-    warmup_steps: int = 0  # steps per chain in earlier stages
-    center: Any = None  # a place near all chains, where a move is being tuned: moments are taken about it
+    warmup: WarmupSummary = WarmupSummary()
+
+    @classmethod
+    def first(
+        cls, kind: AbstractStageKind, ladder: Ladder, kernel: AbstractKernel, states: Any, num_steps: int
+    ) -> "Stage":
+        """The first stage of a run."""
+        return cls(kind, 0, ladder, kernel, states, num_steps, kind.block_steps(num_steps))
+
+    def next(
+        self, kind: AbstractStageKind, ladder: Ladder, kernel: AbstractKernel, states: Any, num_steps: int
+    ) -> "Stage":
+        """The stage after this one."""
+        summary = dataclasses.replace(self.warmup, num_steps=self.warmup.num_steps + self.num_steps)
+        block_steps = kind.block_steps(num_steps)
+        return Stage(kind, self.number + 1, ladder, kernel, states, num_steps, block_steps, warmup=summary)
 
     @property
-    def is_last(self) -> bool:
+    def is_sampling(self) -> bool:
         """Whether these are the draws that count."""
-        return self.name == "sample"
+        return self.kind.is_sampling
 
-    def empty_record(self, keep: Keep = JUST_RTS) -> Any:
-        """What a chain keeps of a block in this stage."""
-        if self.name == "tune":
-            return MoveSums.empty(self.ladder)
-        if self.name == "anneal":
-            return AnnealRecord.empty(self.ladder)
-        if self.name == "adjust":
-            return GuidedRecord.empty(self.ladder)
-        is_blind = self.name == "iterate"  # Ẑ may be wrong by hundreds of nats
-        if self.is_last:
-            begins_anew = isinstance(self.kernel, SimulatedTempering) and self.move.redraws_base
-            return TemperingRecord.empty(
-                self.ladder, any_range=is_blind, keep=dataclasses.replace(keep, tours=begins_anew)
-            )
-        return TemperingRecord.empty(self.ladder, any_range=is_blind, tuning=self._tuning())
-
-    def _tuning(self) -> TuningSums | None:
-        """What a move that is being tuned needs to know of a tempered stage before the last."""
-        if self.center is None or not isinstance(self.move, AbstractSizedMove):
-            return None
-        steps, jitter = (np.asarray(a, np.float64) for a in (self.move.schedule.step_sizes, self.move.schedule.jitter))
-        low, high = steps.min() * np.exp(-jitter), steps.max() * np.exp(jitter)
-        return TuningSums.empty(self.ladder, float(low), float(high), self.center)
+    @property
+    def is_finished(self) -> bool:
+        """Whether all its steps are done."""
+        return self.done == self.num_steps
 
     @property
     def move(self) -> AbstractMove:
         """How x moves in this stage."""
         return self.kernel.move
 
+    @property
+    def num_chains(self) -> int:
+        """Independent chains."""
+        return jax.tree.leaves(self.states)[0].shape[0]
+
     def with_move(self, move: AbstractMove) -> "Stage":
         """The same stage with another move of the same kind."""
         return dataclasses.replace(self, kernel=dataclasses.replace(self.kernel, move=move))
+
+    def with_found(self, **found: Any) -> "Stage":
+        """The same stage with new entries in its `WarmupSummary`."""
+        return dataclasses.replace(self, warmup=dataclasses.replace(self.warmup, **found))
+
+    def empty_record(self, keep: Keep = JUST_RTS) -> Any:
+        """What one chain keeps of one block in this stage, before any draw."""
+        return self.kind.empty_record(self, keep)
 
     def after_block(self, num_steps: int, states: Any, recorded: Any) -> "Stage":
         """This stage, a block further on."""
         recording = recorded if self.recording is None else self.recording.then(recorded)
         return dataclasses.replace(self, done=num_steps, states=states, recording=recording)
 
-    @property
-    def num_chains(self) -> int:
-        """Independent chains."""
-        return jax.tree.leaves(self.states)[0].shape[0]
-
-    def walk(self, key: Key, keep: Keep = JUST_RTS, chunk_steps: int = 1) -> Iterator["Stage"]:
-        """The rest of this stage: itself further on, after at least every `chunk_steps` steps and at its end."""
+    def walk(self, key: Key, keep: Keep = JUST_RTS, chunk_steps: int | None = None) -> Iterator["Stage"]:
+        """The rest of this stage: itself further on, after at least every `chunk_steps` steps, and at its end."""
         blocks = run_chains(
             jax.random.fold_in(key, self.number), self.ladder, self.kernel, self.empty_record(keep), self.states,
             num_steps=self.num_steps, first_step=self.done, block_steps=self.block_steps,
         )  # fmt: skip
-        stage, since = self, 0
+        stage, since, chunk = self, 0, self.num_steps if chunk_steps is None else chunk_steps
         for block in blocks:
             since += block.num_steps - stage.done
             stage = stage.after_block(block.num_steps, block.states, block.record.on_host())
-            if since >= chunk_steps or block.num_steps == stage.num_steps:
+            if since >= chunk or stage.is_finished:
                 since = 0
                 yield stage
 
-    def next(self, name: str, ladder: Ladder, kernel: AbstractKernel, states: Any, num_steps: int) -> "Stage":
-        """The stage after this one."""
-        return Stage(
-            name, self.number + 1, ladder, kernel, states, num_steps, block_steps(name, num_steps),
-            annealed=self.annealed, length=self.length, warmup_steps=self.warmup_steps + self.num_steps,
-        )  # fmt: skip
+    def diagnosis(self, log_z_base: float) -> Diagnosis:
+        """What this stage's draws, the annealing pass and the warm-up's own rule say of the answer."""
+        found = diagnose(self.recording, self.warmup.annealed, log_z_base=log_z_base)
+        return found if self.warmup.is_equilibrated else found.with_findings((unequilibrated(),))
 
 
-def block_steps(name: str, num_steps: int) -> int:
-    """Steps folded into one statistic on the device: where it counts, enough blocks to see a drift."""
-    num_blocks = 32 if name == "sample" else 8
-    return min(-(-num_steps // num_blocks), MAX_BLOCK_STEPS)
+def blank_positions(path: AbstractPath) -> Position:
+    """A position of the right form for one chain, whose values mean nothing: what a checkpoint is read into."""
+    x = jax.eval_shape(path.sample_base, jax.random.key(0))
+    return Position(jax.tree.map(lambda leaf: np.zeros((1, *leaf.shape), leaf.dtype), x), jnp.zeros(1, jnp.int32))

@@ -1,40 +1,95 @@
 """The contract of a warm-up: its first stage, and the stage that follows a finished one."""
 
+import abc
 import dataclasses
+from typing import Any
 
+from tempering._errors import InputError
 from tempering._types import Key
-from tempering.kernels import AbstractMove
-from tempering.ladder import Ladder
-from tempering.sampling.stage import Stage
+from tempering.kernels import AbstractMove, SimulatedTempering
+from tempering.ladder import Ladder, LadderRule
+from tempering.sampling.stage import AbstractStageKind, Sampling, Stage, blank_positions
 
 
 @dataclasses.dataclass(frozen=True)
 class Setup:
-    """What a warm-up is given: the law that is wanted, how x moves, and how much is to come of it."""
+    """What a run is made of, as a warm-up sees it.
+
+    Attributes:
+        key: The random key of the run.
+        ladder: The law that is wanted.
+        move: How x moves.
+        num_chains: Independent chains.
+        num_steps: Steps per chain of sampling, after the warm-up.
+        budget: Steps per chain in all, the warm-up included; `num_steps` does not count where it is given.
+    """
 
     key: Key
     ladder: Ladder
     move: AbstractMove
     num_chains: int
-    num_steps: int = 0  # of the run that counts
+    num_steps: int = 0
+    budget: int | None = None
+
+    def sampling_after(self, stage: Stage, ladder: Ladder, states: Any) -> Stage:
+        """The stage of sampling that follows a warm-up's last stage."""
+        done = stage.warmup.num_steps + stage.num_steps
+        num_steps = self.num_steps if self.budget is None else max(1, self.budget - done)
+        return stage.next(Sampling(), ladder, SimulatedTempering(self.move), states, num_steps)
+
+    def tempered_template(self, kind: AbstractStageKind) -> Stage:
+        """A stage of simulated tempering of the right form, its values not yet known, for `templates`."""
+        return Stage.first(kind, self.ladder, SimulatedTempering(self.move), blank_positions(self.ladder.path), 1)
 
 
-class AbstractWarmup:
-    """How a run begins: its first stage, and the stage that follows a finished one."""
+class AbstractWarmup(abc.ABC):
+    """What happens before the draws that count: a first guess of log Z at every rung, and states to start from.
+
+    A warm-up makes stages. The stage that comes after its last one is that of sampling. A new warm-up is one class
+    with `first` and `after`, and a kind of stage of its own where it records something of its own.
+    """
+
+    @property
+    def total_steps(self) -> int | None:
+        """Steps per chain before sampling, where that is known beforehand."""
+        return None
 
     @property
     def shapes_the_run(self) -> bool:
-        """Whether it changes more than Ẑ and the states: where the rungs are, or how x moves."""
+        """Whether it changes more than log Z and the states: where the rungs are, or how x moves."""
         return False
 
-    def first(self, setup: Setup) -> Stage:
-        """Nothing known yet."""
-        raise NotImplementedError
+    @property
+    def can_respace(self) -> bool:
+        """Whether it can say where the rungs of an adaptive ladder go, and how many there are."""
+        return False
 
-    def beginnings(self, setup: Setup) -> list[Stage]:
-        """Stages whose states have a form of their own; all others walk through `Position`."""
+    @abc.abstractmethod
+    def first(self, setup: Setup) -> Stage:
+        """The first stage, from nothing but the setup."""
+
+    @abc.abstractmethod
+    def after(self, setup: Setup, stage: Stage) -> Stage:
+        """The stage that follows a finished one: another of the warm-up, or `setup.sampling_after(...)`."""
+
+    def scaled(self, factor: float) -> "AbstractWarmup":
+        """Shorter or longer in all its parts, where it can be; the same warm-up where it cannot."""
+        return self
+
+    def templates(self, setup: Setup) -> list[Stage]:
+        """A stage of every kind that this warm-up makes, of the right form: what a checkpoint is read into."""
         return [self.first(setup)]
 
-    def after(self, setup: Setup, stage: Stage) -> Stage:
-        """The next stage, which is "sample", with `setup.num_steps` steps, once the warm-up is done."""
-        raise NotImplementedError
+    def respacing(self, measure: str | None, chooses_number: bool, rule: LadderRule | None) -> "AbstractWarmup":
+        """The same warm-up, which also chooses the rungs.
+
+        Args:
+            measure: Of the steps to be made equal, "kl" or "rejection"; None where rungs stay where they are.
+            chooses_number: Whether it also chooses how many rungs there are.
+            rule: From which the weights of new rungs follow; None where they keep theirs.
+
+        Returns:
+            The warm-up. One that cannot look at the path before the run is refused.
+        """
+        what = "An adaptive ladder" if measure is not None else "A number of rungs that is chosen"
+        raise InputError(f"{what} needs the annealed warm-up, which measures the path first: leave `warmup` out.")

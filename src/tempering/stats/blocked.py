@@ -2,27 +2,32 @@
 
 import dataclasses
 
-import equinox as eqx
 import numpy as np
 from jaxtyping import Float, Int
 
 from tempering._types import HostPerRung
+from tempering.stats.statistic import AbstractHostStatistic
 
-# How the statistic of two blocks together follows from those of each.
+# How each field of two blocks is joined to that of both together.
 _ADDED = ("visits", "num_draws", "num_nonfinite", "counted_slopes", "weighted_slopes")
 _LOG_ADDED = ("log_sums", "log_steps")
 _MAX_BLOCKS = 40  # per chain; then neighbours are joined
 
 
-class Travel(eqx.Module):
-    """How chains crossed the ladder: an associative summary, joined in the order of time."""
+class Travel(AbstractHostStatistic):
+    """How chains crossed the ladder from one end to the other.
+
+    Attributes:
+        first_end: the end (BOTTOM or TOP) that each chain reached first; 0 if it reached none.
+        last_end: the end that each chain reached last; 0 if it reached none.
+        num_crossings: from one end to the other.
+    """
 
     first_end: Int[np.ndarray, " chain"]
     last_end: Int[np.ndarray, " chain"]
     num_crossings: Int[np.ndarray, " chain"]
 
-    def then(self, later: "Travel") -> "Travel":
-        """This stretch followed by a later one of the same chains."""
+    def then(self, later: "Travel", /) -> "Travel":
         between = (self.last_end != 0) & (later.first_end != 0) & (self.last_end != later.first_end)
         return Travel(
             np.where(self.first_end == 0, later.first_end, self.first_end),
@@ -31,41 +36,63 @@ class Travel(eqx.Module):
         )
 
 
-class BlockedStats(eqx.Module):
-    """The statistics of a run on the host, in float64: what estimators, errors and verdicts are made from."""
+class BlockedStats(AbstractHostStatistic):
+    """The statistics of a run on the host, in float64: the input of estimators, error bars and diagnostics.
+
+    Each chain is cut into blocks, whose differences show a drift. The law under which the draws were made travels with
+    them, and statistics of two laws cannot be joined.
+
+    Attributes:
+        betas: the inverse temperatures.
+        log_prior: log r_k.
+        log_z_guess: log Ẑ_k − log Ẑ_0.
+        log_sums: log Σ_i q(k | x_i), the numerator of ĉ_k in eq. 9.
+        visits: the number of draws of each rung.
+        num_draws: the number of draws in each block.
+        num_nonfinite: draws left out because their density was NaN or infinite.
+        travel: crossings of the ladder.
+        block_size: draws in a full block; the last block may have fewer.
+        slope_reference: a value near the mean slope of each rung, about which moments are taken; None, as are the
+            fields below, unless kept on request (see `Keep`).
+        counted_slopes: Σ(s − reference), Σ(s − reference)² and Σ ds/dβ of the slope s, over the draws at each rung.
+        weighted_slopes: the same over all draws, weighted by q(k | x).
+        log_steps: log Σ f_{k+1}(x)/f_k(x) and log Σ f_{k−1}(x)/f_k(x) over the draws at rung k; −inf past an end.
+    """
 
     betas: HostPerRung
-    log_prior: HostPerRung  # log r_k
-    log_z_guess: HostPerRung  # log Ẑ_k − log Ẑ_0
-    log_sums: Float[np.ndarray, "chain block rung"]  # log Σ_i q(k | x_i)
+    log_prior: HostPerRung
+    log_z_guess: HostPerRung
+    log_sums: Float[np.ndarray, "chain block rung"]
     visits: Int[np.ndarray, "chain block rung"]
     num_draws: Int[np.ndarray, "chain block"]
     num_nonfinite: Int[np.ndarray, "chain block"]
     travel: Travel
-    block_size: int  # draws in a full block; the last one may have fewer
-    # On request, see `Keep`. Moments of the slope s at each rung: Σ(s − reference), Σ(s − reference)², Σ ds/dβ,
+    block_size: int
     slope_reference: HostPerRung | None = None
-    counted_slopes: Float[np.ndarray, "chain block rung moment"] | None = None  # over the draws that stand there,
-    weighted_slopes: Float[np.ndarray, "chain block rung moment"] | None = None  # and over all, weighted by q(k | x).
-    # log Σ f_{k+1}(x)/f_k(x) and log Σ f_{k−1}(x)/f_k(x) over the draws that stand at rung k; −inf past an end.
+    counted_slopes: Float[np.ndarray, "chain block rung moment"] | None = None
+    weighted_slopes: Float[np.ndarray, "chain block rung moment"] | None = None
     log_steps: Float[np.ndarray, "chain block rung side"] | None = None
 
     def on_host(self) -> "BlockedStats":
-        """Itself."""
+        """These statistics: estimators take either class."""
         return self
 
     @property
     def num_chains(self) -> int:
-        """Independent chains."""
+        """The number of independent chains."""
         return self.log_sums.shape[0]
 
     @property
     def num_blocks(self) -> int:
-        """Blocks that each chain was cut into."""
+        """The number of blocks of each chain."""
         return self.log_sums.shape[1]
 
-    def then(self, later: "BlockedStats") -> "BlockedStats":
-        """These blocks followed by one later block of the same chains, gathered under the same law."""
+    def then(self, later: "BlockedStats", /) -> "BlockedStats":
+        """These blocks followed by one later block of the same chains, gathered under the same law.
+
+        Args:
+            later: statistics with one block. It joins the last block of these while that is not full.
+        """
         for name in ("betas", "log_prior", "log_z_guess"):
             if not np.array_equal(getattr(self, name), getattr(later, name)):
                 raise ValueError(
@@ -74,33 +101,39 @@ class BlockedStats(eqx.Module):
                 )
         if self.num_draws[0, -1] < self.block_size:
             return self._with_last_grown(later)
-        joined = {n: np.concatenate([self._get(n), later._get(n)], axis=1) for n in self._kept()}
+        joined = {name: np.concatenate([array, getattr(later, name)], axis=1) for name, array in self._arrays().items()}
         longer = dataclasses.replace(self, travel=self.travel.then(later.travel), **joined)
         return longer.coarsened() if longer.num_blocks == _MAX_BLOCKS else longer
 
     def without_first(self, num_blocks: int) -> "BlockedStats":
-        """The same run with its first blocks left out; crossings stay those of the whole run."""
-        return dataclasses.replace(self, **{n: self._get(n)[:, num_blocks:] for n in self._kept()})
+        """The same run without its first blocks. Crossings stay those of the whole run.
+
+        Args:
+            num_blocks: how many blocks to leave out.
+        """
+        return dataclasses.replace(self, **{name: array[:, num_blocks:] for name, array in self._arrays().items()})
 
     def coarsened(self) -> "BlockedStats":
-        """Neighbouring blocks joined in pairs, an odd last one alone, so that memory does not grow with a run."""
+        """The same run with blocks twice as long, so that memory does not grow with a run; an odd last one stays."""
         starts = np.arange(0, self.num_blocks, 2)
-        joined = {n: _sum_of(n).reduceat(self._get(n), starts, axis=1) for n in self._kept()}
+        joined = {name: _addition(name).reduceat(array, starts, axis=1) for name, array in self._arrays().items()}
         return dataclasses.replace(self, block_size=2 * self.block_size, **joined)
 
     def _with_last_grown(self, later: "BlockedStats") -> "BlockedStats":
-        grown = {n: self._get(n).copy() for n in self._kept()}
+        grown = {name: array.copy() for name, array in self._arrays().items()}
         for name, array in grown.items():
-            array[:, -1] = _sum_of(name)(array[:, -1], later._get(name)[:, 0])
+            array[:, -1] = _addition(name)(array[:, -1], getattr(later, name)[:, 0])
         return dataclasses.replace(self, travel=self.travel.then(later.travel), **grown)
 
-    def _kept(self) -> list[str]:
-        """The arrays per block that this run keeps."""
-        return [name for name in (*_ADDED, *_LOG_ADDED) if getattr(self, name) is not None]
+    def _arrays(self) -> dict[str, np.ndarray]:
+        """The arrays with a block axis that this run keeps, by name."""
+        arrays = {name: getattr(self, name) for name in (*_ADDED, *_LOG_ADDED)}
+        return {name: array for name, array in arrays.items() if array is not None}
 
-    def _get(self, name: str) -> np.ndarray:
-        return getattr(self, name)
+    def __repr__(self) -> str:
+        num_chains, _, num_rungs = np.shape(self.log_sums)
+        return f"BlockedStats({num_chains} chains × {np.sum(self.num_draws[0])} draws, {num_rungs} rungs)"
 
 
-def _sum_of(name: str) -> np.ufunc:
+def _addition(name: str) -> np.ufunc:
     return np.add if name in _ADDED else np.logaddexp

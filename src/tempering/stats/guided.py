@@ -1,40 +1,46 @@
-"""Sums that self-adjusting weights are made from."""
+"""How often chains were at each rung: the sums from which self-adjusting weights are made."""
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from tempering.ladder import GuidedDraw, Ladder
+from tempering.stats.statistic import AbstractHostStatistic, AbstractRecord, add_fields
 
 
-class GuidedRecord(eqx.Module):
-    """How often one chain was at each rung, by posterior and by visit."""
+class GuidedRecord(AbstractRecord):
+    """How often one chain was at each rung, by posterior and by visit.
 
-    posterior: Float[Array, "*chain rung"]  # Σ q(k | x); a draw that is not finite adds nothing
+    Attributes:
+        posterior: Σ q(k | x) under the chain's own guess of log Z; a draw that is not finite adds nothing.
+        visits: the number of draws of each rung.
+    """
+
+    posterior: Float[Array, "*chain rung"]
     visits: Float[Array, "*chain rung"]
 
     @classmethod
     def empty(cls, ladder: Ladder) -> "GuidedRecord":
-        """Nothing seen yet."""
+        """A record without draws.
+
+        Args:
+            ladder: the law that is sampled.
+        """
         none = jnp.zeros(ladder.path.num_rungs)
         return cls(none, none)
 
-    def update(self, ladder: Ladder, draw: GuidedDraw) -> "GuidedRecord":
-        """Add one draw."""
+    def update(self, ladder: Ladder, draw: GuidedDraw, /) -> "GuidedRecord":
         return GuidedRecord(self.posterior + jnp.nan_to_num(draw.posterior), self.visits.at[draw.rung].add(1.0))
 
     def on_host(self) -> "Occupancy":
-        """The sums of all chains, in float64."""
         return Occupancy(np.asarray(self.posterior, np.float64), np.asarray(self.visits, np.float64))
 
 
-class Occupancy(eqx.Module):
-    """Where chains have been."""
+class Occupancy(AbstractHostStatistic):
+    """How often chains, or groups of chains, were at each rung; fields as in `GuidedRecord`."""
 
     posterior: Float[np.ndarray, "chain rung"]
     visits: Float[np.ndarray, "chain rung"]
 
-    def then(self, later: "Occupancy") -> "Occupancy":
-        """These sums and those of a later stretch."""
-        return Occupancy(self.posterior + later.posterior, self.visits + later.visits)
+    def then(self, later: "Occupancy", /) -> "Occupancy":
+        return add_fields(self, later)

@@ -1,24 +1,37 @@
-"""What a run keeps, beyond the few numbers per rung that RTS needs."""
+"""What a run keeps on request."""
 
 import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-MAX_BLOCK_STEPS = 250  # keeps float32 sums exact enough and a lost block short
-
 
 @dataclasses.dataclass(frozen=True)
 class Keep:
-    """What a run keeps beyond the few numbers per rung that RTS needs."""
+    """What a run keeps in addition to the few numbers per rung that RTS needs.
 
-    slopes: bool = False  # for thermodynamic integration
-    steps: bool = False  # for stepping stones
-    transitions: bool = False  # Rao-Blackwellized, for RSD: K × K numbers a chain
-    features: bool = False  # for MBAR and BAR: features of every draw, up to `MAX_KEPT_DRAWS`
-    expect: Callable[[Any], Any] | None = None  # g(x), whose mean under the target is wanted
-    moves: bool = False  # how often moves are accepted, for those that may be refused
-    states: bool = False  # x itself, for draws of the target
-    tours: bool = False  # sums between exact draws of the base, where the move makes them
+    ```python
+    record = TemperingRecord.empty(ladder, keep=Keep(slopes=True, expect=lambda x: x.mean()))
+    ```
+
+    Attributes:
+        slopes: moments of d log f/dβ, for thermodynamic integration.
+        steps: ratios of neighbouring densities, for stepping stones.
+        transitions: Rao-Blackwellized transition matrices, K × K numbers per chain, for RSD.
+        features: the features of every draw, at most `MAX_KEPT_DRAWS` draws of all chains, for MBAR and BAR.
+        expect: a function g(x) whose mean under the target is wanted.
+        moves: acceptance of moves, for those that may be rejected.
+        states: the states themselves, for draws of the target; at most `MAX_KEPT_NUMBERS` numbers.
+        tours: sums between exact draws of the base, for moves that make such draws at rung 0.
+    """
+
+    slopes: bool = False
+    steps: bool = False
+    transitions: bool = False
+    features: bool = False
+    expect: Callable[[Any], Any] | None = None
+    moves: bool = False
+    states: bool = False
+    tours: bool = False
 
 
 JUST_RTS = Keep()

@@ -1,33 +1,45 @@
-"""How moves fared: how often they were accepted, which sizes suit which rung, and how wide the rungs are."""
+"""How moves went: acceptance by rung and by step size, and the scale of the states at each rung."""
 
-import equinox as eqx
+import dataclasses
+
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 
 from tempering._types import HostPerRung
-from tempering.ladder import Draw, Ladder, MoveInfo
+from tempering.ladder import Draw, HeldDraw, Ladder
+from tempering.stats.statistic import AbstractHostStatistic, AbstractRecord, add_fields
 
 _NUM_BINS = 12  # of step sizes, evenly spaced in their logarithm
 
 
-class MoveSums(eqx.Module):
-    """What the moves of one chain say of themselves, at the rung where they were made."""
+class MoveSums(AbstractRecord):
+    """How the moves of one chain went, by the rung at which they were made.
+
+    Attributes:
+        num_moves: the number of moves.
+        accepted: the sum of their acceptance probabilities.
+        num_divergent: the number of divergent trajectories.
+    """
 
     num_moves: Int[Array, "*axes rung"]
-    accepted: Float[Array, "*axes rung"]  # Σ of acceptance probabilities
+    accepted: Float[Array, "*axes rung"]
     num_divergent: Int[Array, "*axes rung"]
 
     @classmethod
     def empty(cls, ladder: Ladder) -> "MoveSums":
-        """Nothing seen yet."""
+        """Sums over no moves.
+
+        Args:
+            ladder: the law that is sampled.
+        """
         none = jnp.zeros(ladder.path.num_rungs, jnp.int32)
         return cls(none, jnp.zeros(ladder.path.num_rungs), none)
 
-    def update(self, ladder: Ladder, draw) -> "MoveSums":
-        """Add one move. `draw` is any draw with an `origin` and an `info`."""
-        info: MoveInfo = draw.info
+    def update(self, ladder: Ladder, draw: Draw | HeldDraw, /) -> "MoveSums":
+        info = draw.info
+        assert info is not None
         return MoveSums(
             self.num_moves.at[draw.origin].add(1),
             self.accepted.at[draw.origin].add(info.accept_prob.astype(jnp.float32)),
@@ -35,24 +47,20 @@ class MoveSums(eqx.Module):
         )
 
     def on_host(self) -> "MoveCounts":
-        """The sums over all chains."""
         parts = (np.asarray(self.num_moves), np.asarray(self.accepted), np.asarray(self.num_divergent))
         moves, accepted, divergent = (part.reshape(-1, part.shape[-1]).sum(axis=0, dtype=np.float64) for part in parts)
         return MoveCounts(moves, accepted, divergent)
 
 
-class MoveCounts(eqx.Module):
-    """How the moves of all chains have fared so far, by rung."""
+class MoveCounts(AbstractHostStatistic):
+    """How the moves of a run went so far, summed over chains; fields as in `MoveSums`."""
 
     num_moves: HostPerRung
     accepted: HostPerRung
     num_divergent: HostPerRung
 
-    def then(self, later: "MoveCounts") -> "MoveCounts":
-        """These moves and later ones."""
-        return MoveCounts(
-            self.num_moves + later.num_moves, self.accepted + later.accepted, self.num_divergent + later.num_divergent
-        )
+    def then(self, later: "MoveCounts", /) -> "MoveCounts":
+        return add_fields(self, later)
 
     @property
     def acceptance(self) -> HostPerRung:
@@ -61,15 +69,25 @@ class MoveCounts(eqx.Module):
         return np.divide(self.accepted, self.num_moves, out=nan, where=self.num_moves > 0)
 
 
-class TuningSums(eqx.Module):
-    """What the next schedule of a move is made from: acceptance by rung and step size, and each rung's scale.
+class TuningSums(AbstractRecord):
+    """Sums from which a move is tuned: acceptance by rung and step size, and the scale of x at each rung.
 
     The scale is Rao-Blackwellized: every draw counts at every rung, with weight q(k | x).
+
+    Attributes:
+        low: the smallest step size; the range up to `high` is cut into bins.
+        high: the largest step size.
+        reference: a point about which moments are taken, so that float32 loses no digits.
+        num_moves: the number of moves.
+        accepted: the sum of their acceptance probabilities.
+        weight: Σ q(k | x).
+        first: Σ q(k | x) (x − reference).
+        second: Σ q(k | x) (x − reference)².
     """
 
-    low: Float[Array, "*axes"]  # the range of step sizes, cut into bins
+    low: Float[Array, "*axes"]
     high: Float[Array, "*axes"]
-    reference: Float[Array, "*axes dim"]  # about which moments are taken, so that float32 loses no digits
+    reference: Float[Array, "*axes dim"]
     num_moves: Float[Array, "*axes rung bin"]
     accepted: Float[Array, "*axes rung bin"]
     weight: Float[Array, "*axes rung"]
@@ -78,14 +96,20 @@ class TuningSums(eqx.Module):
 
     @classmethod
     def empty(cls, ladder: Ladder, low: float, high: float, reference: Float[np.ndarray, " dim"]) -> "TuningSums":
-        """Nothing seen yet."""
+        """Sums over no draws.
+
+        Args:
+            ladder: the law that is sampled.
+            low: the smallest step size.
+            high: the largest step size.
+            reference: a point near all chains.
+        """
         num_rungs = ladder.path.num_rungs
         by_bin, by_dim = jnp.zeros((num_rungs, _NUM_BINS)), jnp.zeros((num_rungs, len(reference)))
         ends = (jnp.asarray(low, jnp.float32), jnp.asarray(high, jnp.float32))
         return cls(*ends, jnp.asarray(reference, jnp.float32), by_bin, by_bin, jnp.zeros(num_rungs), by_dim, by_dim)
 
-    def update(self, ladder: Ladder, draw: Draw) -> "TuningSums":
-        """Add one draw."""
+    def update(self, ladder: Ladder, draw: Draw, /) -> "TuningSums":
         assert draw.info is not None
         x = ravel_pytree(draw.x)[0]
         place = (jnp.log(draw.info.step_size) - jnp.log(self.low)) / (jnp.log(self.high) - jnp.log(self.low))
@@ -102,7 +126,6 @@ class TuningSums(eqx.Module):
         )  # fmt: skip
 
     def on_host(self) -> "TuningCounts":
-        """The sums over all chains, in float64."""
         summed = {
             name: np.asarray(getattr(self, name), np.float64).sum(axis=0)
             for name in ("num_moves", "accepted", "weight", "first", "second")
@@ -112,23 +135,26 @@ class TuningSums(eqx.Module):
         return TuningCounts(np.sqrt(edges[1:] * edges[:-1]), **summed)
 
 
-class TuningCounts(eqx.Module):
-    """The same for all chains of a stage so far."""
+class TuningCounts(AbstractHostStatistic):
+    """The sums of `TuningSums` for a stage so far, summed over chains.
 
-    steps: Float[np.ndarray, " bin"]  # the middle of each bin
+    Attributes:
+        steps: the middle of each bin of step sizes.
+        num_moves, accepted, weight, first, second: as in `TuningSums`.
+    """
+
+    steps: Float[np.ndarray, " bin"]
     num_moves: Float[np.ndarray, "rung bin"]
     accepted: Float[np.ndarray, "rung bin"]
     weight: HostPerRung
     first: Float[np.ndarray, "rung dim"]
     second: Float[np.ndarray, "rung dim"]
 
-    def then(self, later: "TuningCounts") -> "TuningCounts":
-        """These draws and later ones of the same stage."""
-        names = ("num_moves", "accepted", "weight", "first", "second")
-        return TuningCounts(self.steps, **{name: getattr(self, name) + getattr(later, name) for name in names})
+    def then(self, later: "TuningCounts", /) -> "TuningCounts":
+        return dataclasses.replace(add_fields(self, later), steps=self.steps)
 
     def scales(self) -> Float[np.ndarray, "rung dim"]:
-        """The standard deviation of each coordinate at each rung; NaN where nothing is known."""
-        with np.errstate(divide="ignore", invalid="ignore"):  # a rung that no draw suits has no scale, and says so
+        """The standard deviation of each coordinate at each rung; NaN for a rung that no draw has weight at."""
+        with np.errstate(divide="ignore", invalid="ignore"):
             mean = self.first / self.weight[:, None]
             return np.sqrt(self.second / self.weight[:, None] - mean**2)

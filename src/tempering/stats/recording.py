@@ -1,6 +1,5 @@
 """What a tempered run has kept so far, for all chains, on the host."""
 
-import equinox as eqx
 import numpy as np
 from jaxtyping import Float, Int
 
@@ -8,14 +7,27 @@ from tempering.stats.blocked import BlockedStats
 from tempering.stats.draws import KeptFeatures
 from tempering.stats.moves import MoveCounts, TuningCounts
 from tempering.stats.states import WeightedDraws
+from tempering.stats.statistic import AbstractHostStatistic
 from tempering.stats.target import HostTargetSums
 from tempering.stats.tours import Tours
 
-_JOINED = ("target", "moves", "tuning", "states", "tours")  # each by its own `then`
+ON_REQUEST = ("target", "moves", "tuning", "states", "tours")  # parts with `update`, `on_host` and `then` of their own
 
 
-class Recording(eqx.Module):
-    """What a tempered run has kept so far. Transition matrices are added up within groups of chains."""
+class Recording(AbstractHostStatistic):
+    """What a tempered run has kept so far, for all chains. Everything after `transition_counts` is kept on request.
+
+    Attributes:
+        stats: the sums per rung that RTS needs.
+        transition_counts: moves between rungs, counted within groups of chains (see `chain_groups`).
+        transition_sums: the same, Rao-Blackwellized.
+        features: features of single draws, for MBAR and BAR.
+        target: sums for an expectation under the target.
+        moves: acceptance of moves.
+        tuning: acceptance by step size, and the scale of each rung.
+        states: the states themselves with their weights.
+        tours: sums between exact draws of the base.
+    """
 
     stats: BlockedStats
     transition_counts: Int[np.ndarray, "group rung rung"]
@@ -27,12 +39,15 @@ class Recording(eqx.Module):
     states: WeightedDraws | None = None
     tours: Tours | None = None
 
-    def then(self, later: "Recording") -> "Recording":
-        """This recording followed by one later block of the same chains."""
+    def then(self, later: "Recording", /) -> "Recording":
         sums = None
         if self.transition_sums is not None and later.transition_sums is not None:
             sums = self.transition_sums + later.transition_sums
-        pairs = {n: (getattr(self, n), getattr(later, n)) for n in ("features", *_JOINED)}
+        pairs = {name: (getattr(self, name), getattr(later, name)) for name in ("features", *ON_REQUEST)}
         joined = {n: None if mine is None or new is None else mine.then(new) for n, (mine, new) in pairs.items()}
         counts = self.transition_counts + later.transition_counts
         return Recording(self.stats.then(later.stats), counts, sums, **joined)
+
+    def __repr__(self) -> str:
+        kept = [name for name in ("transition_sums", "features", *ON_REQUEST) if getattr(self, name) is not None]
+        return f"Recording({', '.join([repr(self.stats), *kept])})"

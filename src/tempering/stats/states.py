@@ -1,4 +1,4 @@
-"""States kept as they are, with their weight under the target: what posterior draws are made from."""
+"""States with their weights under the target, from which draws of the target are resampled."""
 
 from typing import Any
 
@@ -9,87 +9,64 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from tempering.ladder import Draw, Ladder
+from tempering.stats.statistic import AbstractHostStatistic, AbstractRecord
+from tempering.stats.steps import filled_steps, set_step, step_room
+from tempering.stats.thinning import append_thinned
 
-MAX_KEPT_NUMBERS = 2**24  # of all chains together; beyond it every second draw is let go, as often as needed
-
-
-def systematic_picks(weights: Float[np.ndarray, " draw"], num_picks: int, offset: float) -> Int[np.ndarray, " pick"]:
-    """Indices in proportion to `weights`, each n w times up to rounding; `offset` is one uniform random number."""
-    until = np.cumsum(weights) / np.sum(weights)
-    levels = (np.arange(num_picks) + offset) / num_picks
-    return np.minimum(np.searchsorted(until, levels, side="right"), len(weights) - 1)
+MAX_KEPT_NUMBERS = 2**24  # of all chains together; beyond it every second draw is dropped, as often as needed
 
 
-class StateTrace(eqx.Module):
-    """Where one chain was in one block: x itself, and log q(K−1 | x)."""
+class WeightedDraws(AbstractHostStatistic):
+    """Draws of all rungs, each with its weight under the target.
 
-    x: Any  # leading axis: step
-    log_weights: Float[Array, "*chain step"]
-    rungs: Int[Array, "*chain step"]
-    num_steps: Int[Array, "*chain"]
-
-    @classmethod
-    def empty(cls, ladder: Ladder, room: int) -> "StateTrace":
-        """Room for the longest block."""
-        one = eqx.filter_eval_shape(ladder.path.sample_base, jax.random.key(0))
-        x = jax.tree.map(lambda leaf: jnp.zeros((room, *leaf.shape), leaf.dtype), one)
-        return cls(x, jnp.zeros(room), jnp.zeros(room, jnp.int32), jnp.zeros((), jnp.int32))
-
-    def update(self, ladder: Ladder, draw: Draw) -> "StateTrace":
-        """Note one draw; one that is not finite has no weight."""
-        log_weight = ladder.log_rung_posterior(draw.log_f)[-1]
-        log_weight = jnp.where(jnp.isnan(log_weight), -jnp.inf, log_weight).astype(self.log_weights.dtype)
-        return StateTrace(
-            jax.tree.map(lambda kept, new: kept.at[self.num_steps].set(new), self.x, draw.x),
-            self.log_weights.at[self.num_steps].set(log_weight),
-            self.rungs.at[self.num_steps].set(draw.rung),
-            self.num_steps + 1,
-        )
-
-    def on_host(self) -> "WeightedDraws":
-        """What all chains kept of this block."""
-        num_steps = int(np.max(self.num_steps))
-        x = jax.tree.map(lambda leaf: np.asarray(leaf)[:, :num_steps], self.x)
-        log_weights = np.asarray(self.log_weights, np.float64)[:, :num_steps]
-        return WeightedDraws(x, log_weights, np.asarray(self.rungs)[:, :num_steps], num_steps)
-
-
-class WeightedDraws(eqx.Module):
-    """Draws of all rungs with their weights under the target: every draw counts as far as it suits it.
+    A draw made at any rung is a draw of the target with importance weight w ∝ q(K−1 | x), where K−1 is the target's
+    rung. Draws near the target have large weights, draws of the base usually small ones.
 
     ```python
-    result.draws.resampled(1000)               # that many draws of the target itself
+    result = estimate(model, keep_draws=True)
+    result.draws.effective_size                # how many draws of the target these are worth
+    result.draws.resampled(1000)               # 1000 draws of the target
     ```
+
+    Caveats: the weights are right only once the chains have equilibrated. `effective_size` ignores autocorrelation.
+
+    Attributes:
+        x: the states; every leaf has leading axes (chain, draw).
+        log_weights: log q(K−1 | x), not normalised over the draws; −inf for a draw that is not finite.
+        rungs: the rung drawn after each x.
+        num_steps: steps of a chain so far, kept or not.
+        stride: every how many-th step is kept.
     """
 
-    x: Any  # leading axes: chain, draw
-    log_weights: Float[np.ndarray, "chain draw"]  # log q(K−1 | x), not normalised over the draws
+    x: Any
+    log_weights: Float[np.ndarray, "chain draw"]
     rungs: Int[np.ndarray, "chain draw"]
-    num_steps: int  # of a chain so far
-    stride: int = 1  # only every so many-th step is kept
+    num_steps: int
+    stride: int = 1
 
-    def then(self, later: "WeightedDraws") -> "WeightedDraws":
-        """These draws followed by a later block of the same chains, thinned where there are too many."""
-        keep, stride = slice(-self.num_steps % self.stride, None, self.stride), self.stride
-        pairs = ((self.x, later.x), (self.log_weights, later.log_weights), (self.rungs, later.rungs))
-        x, log_weights, rungs = (
-            jax.tree.map(lambda mine, new: np.concatenate([mine, new[:, keep]], axis=1), *pair) for pair in pairs
+    def then(self, later: "WeightedDraws", /) -> "WeightedDraws":
+        parts = [(draws.x, draws.log_weights, draws.rungs) for draws in (self, later)]
+        numbers_per_draw = sum(leaf[:, :1].size for leaf in jax.tree.leaves(later.x))  # of all chains
+        (x, log_weights, rungs), stride = append_thinned(
+            *parts, num_steps=self.num_steps, stride=self.stride, max_draws=MAX_KEPT_NUMBERS // max(1, numbers_per_draw)
         )
-        while sum(leaf.size for leaf in jax.tree.leaves(x)) > MAX_KEPT_NUMBERS and rungs.shape[1] > 1:
-            x, log_weights, rungs = (jax.tree.map(lambda leaf: leaf[:, ::2], part) for part in (x, log_weights, rungs))
-            stride *= 2
         return WeightedDraws(x, log_weights, rungs, self.num_steps + later.num_steps, stride)
 
     @property
     def effective_size(self) -> float:
-        """(Σw)² / Σw²: how many draws of the target these are worth, if they were independent."""
+        """(Σw)² / Σw²: the number of independent draws of the target that these are worth, if they are independent."""
         weights = self._weights()
         return float(weights.sum() ** 2 / (weights**2).sum())
 
     def resampled(self, num_draws: int | None = None, *, seed: int = 0) -> Any:
-        """States of the target, picked in proportion to their weights by systematic resampling; leading axis: draw.
+        """Draws of the target, picked in proportion to their weights by systematic resampling.
 
-        By default as many as `effective_size` says these draws are worth.
+        Args:
+            num_draws: how many; by default `effective_size`, rounded.
+            seed: of the one random number that is needed.
+
+        Returns:
+            States as in `x`, with a single leading axis (draw). A state may occur several times.
         """
         num_draws = max(1, round(self.effective_size)) if num_draws is None else num_draws
         picked = systematic_picks(self._weights().ravel(), num_draws, np.random.default_rng(seed).random())
@@ -97,3 +74,49 @@ class WeightedDraws(eqx.Module):
 
     def _weights(self) -> Float[np.ndarray, "chain draw"]:
         return np.exp(self.log_weights - self.log_weights.max())
+
+    def __repr__(self) -> str:
+        num_chains, num_draws = np.shape(self.log_weights)
+        return f"WeightedDraws({num_chains} chains × {num_draws} draws, worth {self.effective_size:.1f})"
+
+
+def systematic_picks(weights: Float[np.ndarray, " draw"], num_picks: int, offset: float) -> Int[np.ndarray, " pick"]:
+    """Systematic resampling: indices in proportion to weights, each n·w times up to rounding.
+
+    Args:
+        weights: non-negative, with any sum.
+        num_picks: n, how many indices to return.
+        offset: one uniform random number in [0, 1).
+
+    Returns:
+        The indices, in ascending order.
+    """
+    until = np.cumsum(weights) / np.sum(weights)
+    levels = (np.arange(num_picks) + offset) / num_picks
+    return np.minimum(np.searchsorted(until, levels, side="right"), len(weights) - 1)
+
+
+class StateTrace(AbstractRecord):
+    """The states of one chain in one block with log q(K−1 | x), all with room for the longest block."""
+
+    x: Any
+    log_weights: Float[Array, "*chain step"]
+    rungs: Int[Array, "*chain step"]
+    num_steps: Int[Array, "*chain"]
+
+    @classmethod
+    def empty(cls, ladder: Ladder) -> "StateTrace":
+        one = eqx.filter_eval_shape(ladder.path.sample_base, jax.random.key(0))
+        x = jax.tree.map(lambda leaf: step_room(leaf.shape, leaf.dtype), one)
+        return cls(x, step_room(), step_room((), jnp.int32), jnp.zeros((), jnp.int32))
+
+    def update(self, ladder: Ladder, draw: Draw, /) -> "StateTrace":
+        log_weight = ladder.log_rung_posterior(draw.log_f)[-1]
+        log_weight = jnp.where(jnp.isnan(log_weight), -jnp.inf, log_weight).astype(self.log_weights.dtype)
+        rooms, new = (self.x, self.log_weights, self.rungs), (draw.x, log_weight, draw.rung)
+        x, log_weights, rungs = set_step(rooms, self.num_steps, new)
+        return StateTrace(x, log_weights, rungs, self.num_steps + 1)
+
+    def on_host(self) -> WeightedDraws:
+        x, log_weights, rungs = filled_steps((self.x, self.log_weights, self.rungs), self.num_steps)
+        return WeightedDraws(x, log_weights.astype(np.float64), rungs, rungs.shape[1])

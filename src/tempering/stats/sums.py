@@ -1,4 +1,4 @@
-"""What one chain keeps of one block, on the device in float32: a few sums per rung."""
+"""A few sums per rung, which one chain gathers within one block, on the device in float32."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -9,29 +9,31 @@ from tempering._logspace import LogSum, Sum
 from tempering._types import HostPerRung, PerRung
 from tempering.ladder import Draw, Ladder
 from tempering.stats.blocked import BlockedStats, Travel
+from tempering.stats.statistic import AbstractRecord
 
 
 class SlopeSums(eqx.Module):
-    """Moments of the slope s_k = d log f_k/dβ for thermodynamic integration, counted and Rao-Blackwellized.
+    """Moments of the slope s_k = d log f_k/dβ for thermodynamic integration: Σ(s − reference), its square, Σ ds/dβ.
 
-    The last axis is Σ(s − reference), Σ(s − reference)² and Σ ds/dβ. The reference is the slope of log Ẑ, near the
-    mean of s where the guess is good, so that squares lose no digits in float32.
+    Attributes:
+        reference: the slope of log Ẑ. It is near the mean of s if the guess is good, so that squares lose no digits.
+        counted: the moments over the draws at rung k.
+        weighted: the moments over all draws, weighted by q(k | x) (eq. 21).
     """
 
     reference: Float[Array, "*axes rung"]
-    counted: Float[Array, "*axes rung moment"]  # over the draws that stand at rung k
-    weighted: Float[Array, "*axes rung moment"]  # over all draws, weighted by q(k | x), eq. 21
+    counted: Float[Array, "*axes rung moment"]
+    weighted: Float[Array, "*axes rung moment"]
 
     @classmethod
     def empty(cls, ladder: Ladder) -> "SlopeSums":
-        """Nothing seen yet."""
         between = jnp.diff(ladder.log_z_guess) / jnp.diff(ladder.path.betas)
         reference = (jnp.append(between[:1], between) + jnp.append(between, between[-1:])) / 2
         none = jnp.zeros((ladder.path.num_rungs, 3))
         return cls(reference, none, none)
 
     def update(self, ladder: Ladder, draw: Draw, posterior: PerRung) -> "SlopeSums":
-        """Add one draw; `posterior` is q(k | x), 0 where the density was not finite."""
+        """Add one draw; `posterior` is q(k | x), 0 at every rung if the density is not finite."""
         off = ladder.path.slopes(draw.x) - self.reference
         moments = jnp.stack([off, off**2, ladder.path.curvatures(draw.x)], axis=-1)
         moments = jnp.where(posterior[draw.rung] > 0, moments, 0.0)
@@ -40,13 +42,12 @@ class SlopeSums(eqx.Module):
 
 
 class StepSums(eqx.Module):
-    """Σ f_{k±1}(x)/f_k(x) over the draws at rung k, in log space: what stepping stones are made of."""
+    """Σ f_{k+1}(x)/f_k(x) and Σ f_{k−1}(x)/f_k(x) over the draws at rung k, for stepping stones."""
 
-    sums: LogSum  # (rung, 2): up and down
+    sums: LogSum  # (rung, 2)
 
     @classmethod
     def empty(cls, ladder: Ladder) -> "StepSums":
-        """Nothing seen yet."""
         return cls(LogSum.empty((ladder.path.num_rungs, 2)))
 
     def update(self, ladder: Ladder, draw: Draw) -> "StepSums":
@@ -56,24 +57,44 @@ class StepSums(eqx.Module):
         return StepSums(self.sums.add_at(draw.rung, jnp.where(jnp.isnan(log_steps), -jnp.inf, log_steps)))
 
 
-class TemperingStats(eqx.Module):
+class TemperingStats(AbstractRecord):
     """What Rao-Blackwellized tempered sampling needs of one chain: Σ_i q(k | x_i), and how the chain travelled.
 
     ```python
     stats = TemperingStats.empty(ladder)
-    stats = stats.update(ladder, draw)      # inside jit, scan, vmap
-    log_z = rts(stats)                      # any leading axes; the first one is the chain
+    for _ in range(1000):                           # or jax.lax.scan, under jit and vmap over chains
+        key, key_step = jax.random.split(key)
+        position, draw = kernel(key_step, ladder, position)
+        stats = stats.update(ladder, draw)
+    log_z = rts(stats)                              # leading axes: none, (chain,) or (chain, block)
     ```
+
+    Caveats: sums in float32 lose digits; keep below 10⁴ draws in one of these, and join blocks by `on_host().then`, as
+    `run_chains` makes possible. A ladder may not change within them.
+
+    Attributes:
+        posterior_sum: Σ_i q(k | x_i), the numerator of ĉ_k in eq. 9, of shape (rung,).
+        visits: the number of draws of each rung.
+        first_end: the end of the ladder that the chain reached first, BOTTOM or TOP; 0 if none.
+        last_end: the end that it reached last.
+        num_crossings: from one end of the ladder to the other.
+        num_draws: the number of draws.
+        num_nonfinite: draws left out because their density was NaN or infinite.
+        betas: the inverse temperatures of the law that was sampled.
+        log_prior: its log r_k.
+        log_z_guess: its log Ẑ_k − log Ẑ_0.
+        slopes: sums for thermodynamic integration, on request.
+        steps: sums for stepping stones, on request.
     """
 
-    posterior_sum: LogSum | Sum  # (rung,)  Σ_i q(k | x_i), the numerator of ĉ_k in eq. 9
+    posterior_sum: LogSum | Sum
     visits: Int[Array, "*axes rung"]
     first_end: Int[Array, "*axes"]
     last_end: Int[Array, "*axes"]
-    num_crossings: Int[Array, "*axes"]  # from one end of the ladder to the other
+    num_crossings: Int[Array, "*axes"]
     num_draws: Int[Array, "*axes"]
-    num_nonfinite: Int[Array, "*axes"]  # draws left out, because their density was NaN or infinite
-    betas: Float[Array, "*axes rung"]  # the law that these were gathered under
+    num_nonfinite: Int[Array, "*axes"]
+    betas: Float[Array, "*axes rung"]
     log_prior: Float[Array, "*axes rung"]
     log_z_guess: Float[Array, "*axes rung"]
     slopes: SlopeSums | None
@@ -83,11 +104,14 @@ class TemperingStats(eqx.Module):
     def empty(
         cls, ladder: Ladder, *, any_range: bool = True, with_slopes: bool = False, with_steps: bool = False
     ) -> "TemperingStats":
-        """Nothing seen yet, under this ladder's law.
+        """Statistics of no draws.
 
-        With `any_range` posteriors are summed in log space, as they must be while Ẑ may be wrong by a hundred nats.
-        Without it a rung whose posterior is below 1e-38 at every draw counts as never reached, at half the cost.
-        Thermodynamic integration needs `with_slopes`, stepping stones need `with_steps`.
+        Args:
+            ladder: the law that is sampled.
+            any_range: whether posteriors are summed in log space, as is necessary while Ẑ may be wrong by a hundred
+                nats. If not, a rung with q(k | x) below 1e-38 at every draw counts as never reached, at half the cost.
+            with_slopes: whether to keep what thermodynamic integration needs.
+            with_steps: whether to keep what stepping stones need.
         """
         num_rungs = ladder.path.num_rungs
         zero = jnp.zeros((), jnp.int32)
@@ -98,8 +122,7 @@ class TemperingStats(eqx.Module):
         steps = StepSums.empty(ladder) if with_steps else None
         return cls(posterior_sum, visits, zero, zero, zero, zero, zero, *law, slopes, steps)
 
-    def update(self, ladder: Ladder, draw: Draw) -> "TemperingStats":
-        """Fold one draw in."""
+    def update(self, ladder: Ladder, draw: Draw, /) -> "TemperingStats":
         in_log_space = isinstance(self.posterior_sum, LogSum)
         posterior = (ladder.log_rung_posterior if in_log_space else ladder.rung_posterior)(draw.log_f)
         is_finite = ~jnp.isnan(posterior[0])  # a density that is not finite makes every rung NaN
@@ -123,7 +146,7 @@ class TemperingStats(eqx.Module):
         )
 
     def on_host(self) -> BlockedStats:
-        """The same numbers in float64, with axes (chain, block, rung); a missing chain or block axis is added."""
+        """The same numbers in float64 with axes (chain, block, rung); a missing chain or block axis is added."""
         axes = np.ndim(self.num_draws)
         if axes > 2:
             raise ValueError(f"TemperingStats may have a chain and a block axis, got {axes} leading axes.")
@@ -153,6 +176,9 @@ class TemperingStats(eqx.Module):
             weighted_slopes=None if slopes is None else widen(slopes.weighted).astype(np.float64),
             log_steps=None if self.steps is None else widen(self.steps.sums.log()),
         )
+
+    def __repr__(self) -> str:
+        return f"TemperingStats({np.shape(self.visits)[-1]} rungs, leading axes {np.shape(self.num_draws)})"
 
 
 def _only_row(leaf) -> HostPerRung:

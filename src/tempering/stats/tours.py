@@ -1,42 +1,49 @@
-"""Tours: a chain begins anew whenever it draws x exactly from the base, so what lies between is independent.
+"""Tours: the parts of a chain between exact draws of the base.
 
-Nothing before an exact draw at rung 0 matters for what comes after (a regeneration). Sums over complete tours are
-therefore independent and alike, wherever the chains once started.
+An exact draw at rung 0 is a regeneration: what follows does not depend on what came before. Sums over complete tours
+are therefore independent and identically distributed, wherever the chain started.
 """
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from tempering.ladder import Draw, Ladder
+from tempering.stats.statistic import AbstractHostStatistic, AbstractRecord
 
 _PAIRS = ((0, 0), (0, 1), (1, 1))  # of the two ends, whose products are summed
 
 
-class TourSums(eqx.Module):
-    """What one chain's tours of one block add up to: q(0 | x) and q(K−1 | x), per tour, and their products.
+class TourSums(AbstractRecord):
+    """Sums of (q(0 | x), q(K−1 | x)) over the tours of one chain in one block, and of their squares and products.
 
-    A block's first piece belongs to a tour that began earlier, its last to one that is still under way.
+    The first draws of a block belong to a tour that began earlier, the last ones to a tour that is not complete.
+
+    Attributes:
+        head: the sum before the first regeneration.
+        tail: the sum since the last regeneration; 0 if there was none.
+        has_begun: whether there was a regeneration.
+        count: the number of complete tours.
+        total: the sum over complete tours.
+        products: Σ over complete tours of the products of their two sums: (0, 0), (0, 1), (1, 1).
     """
 
-    head: Float[Array, "*axes end"]  # until the first regeneration
-    tail: Float[Array, "*axes end"]  # since the last one, once there was one
-    has_begun: Bool[Array, "*axes"]  # whether there was one
-    count: Float[Array, "*axes"]  # complete tours
+    head: Float[Array, "*axes end"]
+    tail: Float[Array, "*axes end"]
+    has_begun: Bool[Array, "*axes"]
+    count: Float[Array, "*axes"]
     total: Float[Array, "*axes end"]
     products: Float[Array, "*axes pair"]
 
     @classmethod
     def empty(cls) -> "TourSums":
-        """Nothing seen yet."""
+        """Sums over no draws."""
         none = jnp.zeros(2)
         return cls(none, none, jnp.zeros((), bool), jnp.zeros(()), none, jnp.zeros(len(_PAIRS)))
 
-    def update(self, ladder: Ladder, draw: Draw) -> "TourSums":
-        """Add one draw, which begins a tour if it was made at rung 0; one that is not finite adds nothing."""
+    def update(self, ladder: Ladder, draw: Draw, /) -> "TourSums":
         part = jnp.nan_to_num(ladder.rung_posterior(draw.log_f)[jnp.array([0, -1])])
-        begins = draw.origin == 0
+        begins = draw.origin == 0  # x is an exact draw of the base
         ends = begins & self.has_begun
         done = jnp.where(ends, self.tail, 0.0)
         return TourSums(
@@ -49,15 +56,14 @@ class TourSums(eqx.Module):
         )
 
     def on_host(self) -> "Tours":
-        """The same for all chains, in float64."""
         names = ("head", "tail", "count", "total", "products")
         return Tours(
             has_begun=np.asarray(self.has_begun), **{n: np.asarray(getattr(self, n), np.float64) for n in names}
         )
 
 
-class Tours(eqx.Module):
-    """The tours of all chains so far, joined in the order of time."""
+class Tours(AbstractHostStatistic):
+    """The tours of all chains of a run so far; fields as in `TourSums`."""
 
     head: Float[np.ndarray, "chain end"]
     tail: Float[np.ndarray, "chain end"]
@@ -66,9 +72,8 @@ class Tours(eqx.Module):
     total: Float[np.ndarray, "chain end"]
     products: Float[np.ndarray, "chain pair"]
 
-    def then(self, later: "Tours") -> "Tours":
-        """These and a later block of the same chains: a tour may end there."""
-        joined = self.tail + later.head
+    def then(self, later: "Tours", /) -> "Tours":
+        joined = self.tail + later.head  # a tour that crosses the border between the blocks
         ends = self.has_begun & later.has_begun
         done = np.where(ends[:, None], joined, 0.0)
         begun = self.has_begun[:, None]

@@ -1,34 +1,56 @@
-"""Where one chain stood, step by step."""
+"""The rungs and features of one chain, step by step."""
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from tempering.ladder import Draw, Ladder
-from tempering.stats.keep import MAX_BLOCK_STEPS
+from tempering.stats.draws import KeptFeatures
+from tempering.stats.steps import filled_steps, set_step, step_room
 
 
 class Trace(eqx.Module):
-    """Where one chain stood, step by step, within one block; with `features`, also what x was there."""
+    """The rung of one chain at each step of one block; on request, also the features of x.
 
-    origin: Int[Array, ""]  # where the block began
-    rungs: Int[Array, " step"]
-    num_steps: Int[Array, ""]
-    features: Float[Array, "step feature"] | None = None
+    Attributes:
+        origin: the rung at which the block began.
+        rungs: the rung after each step, with room for the longest block.
+        num_steps: how many steps have been written.
+        features: `AbstractPath.features` of x at each step; None unless asked for.
+    """
+
+    origin: Int[Array, "*chain"]
+    rungs: Int[Array, "*chain step"]
+    num_steps: Int[Array, "*chain"]
+    features: Float[Array, "*chain step feature"] | None = None
 
     @classmethod
     def empty(cls, ladder: Ladder, *, with_features: bool = False) -> "Trace":
-        """Room for the longest block: one length for all, so that runs of any length share what was compiled."""
         zero = jnp.zeros((), jnp.int32)
-        features = None
-        if with_features:
-            features = jnp.zeros((MAX_BLOCK_STEPS, ladder.path.feature_matrix().shape[1]))
-        return cls(zero, jnp.zeros(MAX_BLOCK_STEPS, jnp.int32), zero, features)
+        features = step_room((ladder.path.feature_matrix().shape[1],)) if with_features else None
+        return cls(zero, step_room((), jnp.int32), zero, features)
 
     def update(self, ladder: Ladder, draw: Draw) -> "Trace":
-        """Note where the chain went."""
         origin = jnp.where(self.num_steps == 0, draw.origin, self.origin)
         features = self.features
         if features is not None:
-            features = features.at[self.num_steps].set(ladder.path.features(draw.x))
-        return Trace(origin, self.rungs.at[self.num_steps].set(draw.rung), self.num_steps + 1, features)
+            features = set_step(features, self.num_steps, ladder.path.features(draw.x))
+        return Trace(origin, set_step(self.rungs, self.num_steps, draw.rung), self.num_steps + 1, features)
+
+    def transition_counts(
+        self, groups: Int[np.ndarray, " chain"], num_rungs: int
+    ) -> Int[np.ndarray, "group rung rung"]:
+        """How often the chains of each group went from one rung to another."""
+        to = filled_steps(self.rungs, self.num_steps).astype(np.int64)
+        came_from = np.concatenate([np.asarray(self.origin)[:, None], to[:, :-1]], axis=1)
+        flat = ((groups[:, None] * num_rungs + came_from) * num_rungs + to).ravel()
+        shape = (groups.max() + 1, num_rungs, num_rungs)
+        return np.bincount(flat, minlength=int(np.prod(shape))).reshape(shape)
+
+    def kept_features(self) -> KeptFeatures | None:
+        """The features and rungs of all chains on the host; None if features were not kept."""
+        if self.features is None:
+            return None
+        features, rungs = filled_steps((self.features, self.rungs), self.num_steps)
+        return KeptFeatures(features, rungs, rungs.shape[1])

@@ -1,3 +1,48 @@
-"""Training RBMs: gradients, optimizers, and the likelihood on the way."""
+"""Training binary RBMs, with the likelihood known on the way.
 
-# Nothing is imported here: `import tempering` passes through, and `optimizers` needs Optax, which few will have.
+- `Tracker` tracks log Z in a training loop of your own; `Tracked` is what it knows after an update.
+- `Trainer` trains an RBM; `TrainSettings` has its defaults; each step gives a `TrainingUpdate`.
+- `TrainingRun` is what `tempering train` runs: a `Trainer` with pretraining, checks by AIS, early stopping and a
+  directory. It takes `RunSettings`, gives a `Row` after each update, and an `Outcome` at the end.
+- `ContrastiveDivergence` and `PersistentContrastiveDivergence` estimate the gradient, as any `AbstractNegativePhase`.
+- `make_optimizer`, `spectral_descent` and `rms_spectral` are optimizers for Optax; `sharp` and `orthogonal_factor` are
+  their steps.
+
+`Trainer`, `TrainingRun`, `initial_rbm` and the optimizers need Optax: `pip install 'tempering[train]'`.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from tempering.training.outcomes import Outcome, Row, TrainingUpdate
+from tempering.training.phases import AbstractNegativePhase, ContrastiveDivergence, PersistentContrastiveDivergence
+from tempering.training.settings import RunSettings, TrainSettings
+from tempering.training.tracked import Tracked
+from tempering.training.tracker import Tracker
+
+if TYPE_CHECKING:
+    from tempering.training.optimizers import make_optimizer, orthogonal_factor, rms_spectral, sharp, spectral_descent
+    from tempering.training.session import TrainingRun
+    from tempering.training.trainer import Trainer, initial_rbm
+
+# `import tempering` must work without Optax, so what needs it is imported when it is first asked for.
+_MODULES = {
+    "Trainer": "trainer", "TrainingRun": "session", "initial_rbm": "trainer", "make_optimizer": "optimizers",
+    "orthogonal_factor": "optimizers", "rms_spectral": "optimizers", "sharp": "optimizers",
+    "spectral_descent": "optimizers",
+}  # fmt: skip
+__all__ = [
+    "AbstractNegativePhase", "ContrastiveDivergence", "Outcome", "PersistentContrastiveDivergence", "Row",
+    "RunSettings", "Tracked", "Tracker", "TrainSettings", "Trainer", "TrainingRun", "TrainingUpdate", "initial_rbm",
+    "make_optimizer", "orthogonal_factor", "rms_spectral", "sharp", "spectral_descent",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -12,7 +12,7 @@ from tempering.estimators import LogZ, equilibrated_rts
 from tempering.estimators.equilibration import equilibrated
 from tempering.kernels import BlockGibbs
 from tempering.ladder import Ladder
-from tempering.sampling import Setup
+from tempering.sampling import Setup, walk_stages
 from tempering.stats import BlockedStats
 from tempering.verdicts import Finding, Verdict
 from tempering.warmups import AnnealedStart
@@ -52,18 +52,27 @@ def left_out(stats: BlockedStats, num_groups: int) -> Float[np.ndarray, "group r
 
 
 def find_anew(key: Key, ladder: Ladder, num_chains: int, warmup: AnnealedStart) -> Anchor:
-    """Chains that have just been annealed remember it, and err low with a small error: only the verdict tells."""
+    """Anneal, then temper until the run's own verdict is good, or for `MOST` sweeps.
+
+    Chains that have just been annealed still remember it: their estimate is too low and its error too small. Only the
+    verdict on a tempered run tells when that is over.
+
+    Args:
+        key: The random key.
+        ladder: The ladder of the RBM as it is now.
+        num_chains: Independent chains.
+        warmup: The annealing pass, and the tempered runs that follow it.
+
+    Returns:
+        log Z at every rung, where the chains then stand, and what the verdict was.
+    """
     setup = Setup(key, ladder, BlockGibbs(), num_chains, num_steps=MOST)
-    stage = warmup.first(setup)
-    while not stage.is_last:
-        for reached in stage.walk(key, chunk_steps=stage.num_steps):
-            stage = reached
-        stage = warmup.after(setup, stage)
-    diagnosis = None
-    for reached in stage.walk(key, chunk_steps=LOOK):
-        stage, diagnosis = reached, diagnose(reached.recording)
-        if diagnosis.verdict.is_good:
-            break
-    assert diagnosis is not None
-    answer, stats = equilibrated_rts(stage.recording), equilibrated(stage.recording.stats)
-    return Anchor(answer, diagnosis, stage.ladder, stage.states, stats, stage.warmup_steps + stage.done)
+    for stage in walk_stages(warmup, setup, chunk_steps=LOOK):
+        if not (stage.is_sampling and stage.done):
+            continue
+        diagnosis = diagnose(stage.recording)
+        if diagnosis.verdict.is_good or stage.is_finished:
+            answer, stats = equilibrated_rts(stage.recording), equilibrated(stage.recording.stats)
+            num_sweeps = stage.warmup.num_steps + stage.done
+            return Anchor(answer, diagnosis, stage.ladder, stage.states, stats, num_sweeps)
+    raise AssertionError("a run ends with sampling")

@@ -14,7 +14,6 @@ from tempering.warmups import AnnealedStart
 def annealed_log_z(key: Key, rbm: RBM, frequencies: np.ndarray, how: Checking) -> Annealed:
     """log Z by passes from the data's frequencies to the RBM, in equal steps of β."""
     ladder = Ladder.create(rbm.path(frequencies, np.linspace(0.0, 1.0, 2)))
-    stage = AnnealedStart(anneal_steps=how.num_steps).first(Setup(key, ladder, rbm.move(), how.num_chains, num_steps=1))
-    for reached in stage.walk(key):
-        stage = reached
-    return Annealed.from_weights(stage.recording.log_weights(), ladder.path.log_z_base())
+    first = AnnealedStart(anneal_steps=how.num_steps).first(Setup(key, ladder, rbm.move(), how.num_chains))
+    *_, ended = first.walk(key)
+    return Annealed.from_weights(ended.recording.log_weights(), ladder.path.log_z_base())

@@ -1,4 +1,4 @@
-"""What training has shown so far: in memory, as lines of JSON, and as events of TensorBoard."""
+"""The rows of a training run: in memory, as lines of JSON, and as TensorBoard events."""
 
 import json
 from pathlib import Path
@@ -10,33 +10,33 @@ _CURVES = ("train", "valid", "log_z", "ais_log_z")
 
 
 class Metrics:
-    """Rows of plain values, one an update, in the order of updates."""
+    """Rows of plain values, one per evaluated update, in the order of updates."""
 
     def __init__(self, directory: Path | None, log_events: bool = False):
-        """Without a directory they are kept in memory alone."""
+        """Without a directory, rows are kept in memory only."""
         if log_events and directory is None:
-            raise InputError("TensorBoard's events need a directory to go to: give one.")
+            raise InputError("`log_events` needs a `directory` for TensorBoard's events: give one.")
         self.rows: list[dict[str, Any]] = []
         self._directory, self._make_writer = directory, _writer_class() if log_events else None
         self._lines: Any = None
         self._events: Any = None
 
     def open(self, num_updates: int) -> None:
-        """Go on after so many updates: what was written of later ones will come again."""
+        """Begin to write after so many updates; rows of later ones are dropped, since they will be made again."""
         if self._directory is None:
             return
         file = self._directory / "metrics.jsonl"
         if file.exists():
             whole = [line for line in file.read_text().split("\n")[:-1] if line]
             self.rows = [row for line in whole if (row := json.loads(line))["update"] <= num_updates]
-        self._lines = open(file, "w", encoding="utf-8")  # noqa: SIM115  stays open while training runs
+        self._lines = open(file, "w", encoding="utf-8")  # noqa: SIM115  open until `close`
         for row in self.rows:
             self._write(row)
         if self._make_writer is not None:
             self._events = self._make_writer(str(self._directory / "events"), purge_step=num_updates + 1)
 
     def add(self, row: dict[str, Any]) -> None:
-        """One more."""
+        """Append a row."""
         self.rows.append(row)
         if self._lines is not None:
             self._write(row)
@@ -46,13 +46,13 @@ class Metrics:
                     self._events.add_scalar(name, row[name], row["update"])
 
     def flush(self) -> None:
-        """To the disk, so that a checkpoint is never ahead of them."""
+        """Write to the disk what is buffered."""
         for file in (self._lines, self._events):
             if file is not None:
                 file.flush()
 
     def close(self) -> None:
-        """No more will come."""
+        """Close the files."""
         for file in (self._lines, self._events):
             if file is not None:
                 file.close()
@@ -66,5 +66,5 @@ def _writer_class() -> Any:
     try:
         from tensorboardX import SummaryWriter
     except ImportError as error:
-        raise InputError(f"Events need tensorboardX ({error}): pip install 'tempering[events]'.") from error
+        raise InputError(f"`log_events` needs tensorboardX ({error}): pip install 'tempering[events]'.") from error
     return SummaryWriter

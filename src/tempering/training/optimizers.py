@@ -1,6 +1,5 @@
-"""Steps measured in the norms that bound an RBM's log Z, as transformations of Optax."""
+"""Optimizers whose steps are measured in the norms that bound an RBM's log Z, as Optax transformations."""
 
-import inspect
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float, PyTree
 
 from tempering._errors import InputError
+from tempering._signatures import suggests
 from tempering._types import Numbers
 
 try:
@@ -25,18 +25,27 @@ Rate = Numbers | Callable[..., Any]  # a number, or a schedule of Optax: from th
 FACTORIZATIONS = ("svd", "newton_schulz")
 """How `sharp` finds the orthogonal factor of a matrix."""
 
-_HIGHEST = jax.lax.Precision.HIGHEST  # ten bits, a GPU's own choice, are too few for a factor that is orthogonal
-_MAX_STRETCH = 1.65  # a larger one presses the largest singular values so low that rounding shows in the answer
+_HIGHEST = jax.lax.Precision.HIGHEST  # a GPU's default of ten bits is too coarse for an orthogonal factor
+_MAX_STRETCH = 1.65  # a larger one makes the largest singular values so small on the way that rounding shows
+_OPTIONS = {"sgd": ("momentum",), "adam": ("b1", "b2", "eps"), "ssd": ("method",)}
+_OPTIONS |= {"rmsspectral": ("decay", "delta", "method")}
+_MOMENTUM = 0.9  # of "sgd", by default
 
 
 def sharp(x: Float[Array, "..."], method: str = "svd") -> Float[Array, "..."]:
-    """The steepest direction x^#: the d that maximises ⟨x, d⟩ − ‖d‖²/2, so ⟨x, x^#⟩ = ‖x^#‖² = ‖x‖²_dual.
+    """The direction of steepest ascent x^#: the d that maximises ⟨x, d⟩ − ‖d‖²/2.
 
-    A matrix X = U diag(s) Vᵀ is measured by its largest singular value, the Schatten-∞ norm: X^# = ‖s‖₁ U Vᵀ. Vectors
-    and scalars by their largest entry, the ℓ∞ norm: x^# = ‖x‖₁ sign(x) (Carlson, Cevher and Carin 2015). Directions
-    in which x is zero stay zero: a batch of few rows has a gradient of low rank, and it is not to be filled with noise.
+    It satisfies ⟨x, x^#⟩ = ‖x^#‖² = ‖x‖²_dual (Carlson, Cevher and Carin 2015). For a matrix X = U diag(s) Vᵀ in the
+    Schatten-∞ norm, its largest singular value, X^# = ‖s‖₁ U Vᵀ. For a vector or a scalar in the ℓ∞ norm, its largest
+    entry, x^# = ‖x‖₁ sign(x). Directions in which x is zero stay zero: the gradient of a small batch has low rank, and
+    the rest would be noise.
 
-    `method="newton_schulz"` needs no SVD, only matrix products: see `orthogonal_factor`.
+    Args:
+        x: A real scalar, vector or matrix.
+        method: How UVᵀ is found: "svd", or "newton_schulz" by matrix products alone, see `orthogonal_factor`.
+
+    Returns:
+        x^#, of the shape and type of x.
     """
     _check_method(method)
     x = jnp.asarray(x)
@@ -56,21 +65,27 @@ def sharp(x: Float[Array, "..."], method: str = "svd") -> Float[Array, "..."]:
 
 
 def orthogonal_factor(x: Float[Array, "row column"]) -> Float[Array, "row column"]:
-    """UVᵀ of X = U diag(s) Vᵀ by Newton–Schulz iterations: products only, which is what accelerators do best.
+    """UVᵀ of X = U diag(s) Vᵀ by Newton–Schulz iterations, which need matrix products only.
 
     Y ← ρY(3I − ρ²YᵀY)/2 maps each singular value y to p(ρy), p(y) = y(3 − y²)/2, which drives all of (0, 1] to 1. The
-    stretch ρ that lifts the smallest one, ℓ, most is ρ² = 3/(1 + ℓ + ℓ²), where p(ρℓ) = p(ρ) (Chen and Chow 2014). X is
-    first divided by ‖XᵀX‖_F^½, which is at least its largest singular value. For float32 that is 12 iterations of
-    two products of rows × columns × the smaller of both, for float64 25, and one product more for the scale.
+    scale ρ that raises the smallest one, ℓ, most is ρ² = 3/(1 + ℓ + ℓ²), where p(ρℓ) = p(ρ) (Chen and Chow 2014). X is
+    first divided by ‖XᵀX‖_F^½, which is at least its largest singular value. That takes 12 iterations in float32 and 25
+    in float64, each of two products of rows × columns × the smaller of both, and one more product for the scale.
 
-    Singular values above √eps of that scale (3e-4 in float32) come out as 1, those below are shrunk towards 0 in
-    proportion, and zeros stay zero up to rounding. What this costs ⟨X, UVᵀ⟩ is at most the sum of those below.
+    Args:
+        x: A real matrix.
+
+    Returns:
+        UVᵀ.
+
+    Caveats: only singular values above √eps of the scale (3e-4 in float32) become 1. Smaller ones shrink towards 0 in
+    proportion, and zeros stay zero up to rounding. ⟨X, UVᵀ⟩ is too small by at most the sum of the smaller ones.
     """
     if x.shape[0] < x.shape[1]:
         return orthogonal_factor(x.T).T
     dot = partial(jnp.matmul, precision=_HIGHEST)
     largest = jnp.max(jnp.abs(x))
-    # Entries of size 1 first, so that squares neither overflow nor vanish. A zero matrix is left as it is.
+    # Entries are first scaled to size 1, so that squares neither overflow nor underflow. A zero matrix stays zero.
     y = x / jnp.where(largest > jnp.finfo(x.dtype).tiny, largest, 1)
     scale = jnp.sqrt(jnp.linalg.norm(dot(y.T, y)))
     y = y / jnp.where(scale > 0, scale, 1)
@@ -89,16 +104,27 @@ def spectral_descent(learning_rate: Rate, *, method: str = "svd") -> optax.Gradi
     The step minimises the bound loss(θ + d) ≤ loss(θ) + ⟨G, d⟩ + ‖d‖²/(2ε). For the weights of a binary RBM with M × N
     units and minus the mean log-likelihood as the loss, it holds in the Schatten-∞ norm at ε = 1/(MN): the second
     derivative of log Z along D is the variance of vᵀDh, and |vᵀDh| ≤ √(MN) ‖D‖. For biases of M units it holds in the
-    ℓ∞ norm at ε = 4/M². So the rate is small, since G^# is large: larger ones work until the bound is missed.
+    ℓ∞ norm at ε = 4/M². These rates are small because G^# is large. Larger ones often work, without this guarantee.
+
+    Args:
+        learning_rate: ε, a number or an Optax schedule.
+        method: "svd" or "newton_schulz", see `sharp`.
+
+    Returns:
+        An Optax transformation.
     """
     _check_method(method)
     return optax.chain(_by_sharp(method), optax.scale_by_learning_rate(_checked_rate(learning_rate)))
 
 
 class RMSSpectralState(NamedTuple):
-    """What `rms_spectral` remembers."""
+    """The state of `rms_spectral`.
 
-    mean_square: PyTree  # V, arrays of the parameters' shapes, in float32 at least
+    Attributes:
+        mean_square: V, arrays of the parameters' shapes, in float32 at least.
+    """
+
+    mean_square: PyTree
 
 
 def rms_spectral(
@@ -106,9 +132,18 @@ def rms_spectral(
 ) -> optax.GradientTransformation:
     """RMSspectral: spectral descent in coordinates scaled by the size of past gradients.
 
-    V ← λV + (1 − λ) G∘G, D = (δ + V^½)^½, θ ← θ − ε (G ⊘ D)^# ⊘ D, entry by entry but for the # (Carlson, Collins,
-    Hsieh, Carin and Cevher 2015), with λ = `decay` and δ = `delta`. V starts at zero. While V^½ is far above δ, a loss
-    multiplied by a constant gives the same steps. Entries whose gradients stay below δ are scaled by δ alone.
+    V ← λV + (1 − λ) G∘G, D = (δ + V^½)^½, θ ← θ − ε (G ⊘ D)^# ⊘ D, entry by entry except for # (Carlson, Collins,
+    Hsieh, Carin and Cevher 2015). V starts at zero. Where V^½ is far above δ, multiplying the loss by a constant leaves
+    the steps unchanged. Entries whose gradients stay below δ are scaled by δ alone.
+
+    Args:
+        learning_rate: ε, a number or an Optax schedule.
+        decay: λ, in [0, 1).
+        delta: δ, positive.
+        method: "svd" or "newton_schulz", see `sharp`.
+
+    Returns:
+        An Optax transformation.
     """
     _check_method(method)
     _check_number("decay", decay, lambda number: 0 <= number < 1, "a number in [0, 1)")
@@ -136,33 +171,62 @@ def rms_spectral(
     )
 
 
-def make_optimizer(name: str, learning_rate: Rate, **options: Any) -> optax.GradientTransformation:
-    """The optimizer of that name: "sgd" (momentum 0.9 unless told), "adam", "ssd" or "rmsspectral".
+@suggests()
+def make_optimizer(
+    name: str,
+    learning_rate: Rate,
+    *,
+    momentum: float | None = None,
+    b1: float | None = None,
+    b2: float | None = None,
+    eps: float | None = None,
+    decay: Number | None = None,
+    delta: Number | None = None,
+    method: str | None = None,
+) -> optax.GradientTransformation:
+    """The optimizer of that name. For other options of "sgd" and "adam", call Optax itself.
 
     ```python
     make_optimizer("rmsspectral", 1e-5, decay=0.95, method="newton_schulz")
     ```
+
+    Args:
+        name: "sgd", "adam", "ssd" (`spectral_descent`) or "rmsspectral" (`rms_spectral`).
+        learning_rate: A number or an Optax schedule.
+        momentum: Of "sgd", by default 0.9.
+        b1: Of "adam": decay of the mean of gradients.
+        b2: Of "adam": decay of the mean of their squares.
+        eps: Of "adam": added to the root of that mean.
+        decay: Of "rmsspectral".
+        delta: Of "rmsspectral".
+        method: Of "ssd" and "rmsspectral".
+
+    Returns:
+        An Optax transformation.
     """
-    makers = {"sgd": partial(optax.sgd, momentum=0.9), "adam": optax.adam}
-    makers |= {"ssd": spectral_descent, "rmsspectral": rms_spectral}
-    if name not in makers:
-        raise InputError(f'Unknown optimizer "{name}". Choose one of: {", ".join(makers)}.')
-    known = [option for option in inspect.signature(makers[name]).parameters if option != "learning_rate"]
+    if name not in _OPTIONS:
+        raise InputError(f'Unknown optimizer "{name}". Choose one of: {", ".join(_OPTIONS)}.')
+    asked = {"momentum": momentum, "b1": b1, "b2": b2, "eps": eps, "decay": decay, "delta": delta, "method": method}
+    options = {option: value for option, value in asked.items() if value is not None}
     for option in options:
-        if option not in known:
-            raise InputError(f'Optimizer "{name}" has no option "{option}". It takes: {", ".join(known)}.')
+        if option not in _OPTIONS[name]:
+            raise InputError(f'Optimizer "{name}" has no option "{option}". It takes: {", ".join(_OPTIONS[name])}.')
+    makers: dict[str, Callable[..., optax.GradientTransformation]] = {
+        "sgd": partial(optax.sgd, momentum=_MOMENTUM), "adam": optax.adam,
+        "ssd": spectral_descent, "rmsspectral": rms_spectral,
+    }  # fmt: skip
     return makers[name](_checked_rate(learning_rate), **options)
 
 
 def _factor_by_svd(x: Float[Array, "row column"]) -> Float[Array, "row column"]:
-    """UVᵀ over the singular values that are not zero up to rounding; of the others the SVD's vectors are arbitrary."""
+    """UVᵀ over the singular values that exceed rounding; the singular vectors of the others are arbitrary."""
     u, s, vh = jnp.linalg.svd(x, full_matrices=False)
     is_kept = s > s[0] * max(x.shape) * jnp.finfo(x.dtype).eps
     return jnp.matmul(u * is_kept, vh, precision=_HIGHEST)
 
 
 def _stretches(eps: float) -> list[float]:
-    """ρ of each iteration, until a singular value that began at √eps is 1 up to rounding."""
+    """ρ of each iteration, until a singular value of √eps has become 1 up to rounding."""
     lowest, found = eps**0.5, []
     while 1 - lowest > eps:
         found.append(min(_MAX_STRETCH, (3 / (1 + lowest + lowest**2)) ** 0.5))
@@ -171,7 +235,7 @@ def _stretches(eps: float) -> list[float]:
 
 
 def _at_least_float32(x: Array) -> Array:
-    """Half precision is too coarse for sums, and squares of small gradients vanish in it."""
+    """Half precision is too coarse for sums, and squares of small gradients underflow in it."""
     return x.astype(jnp.promote_types(x.dtype, jnp.float32))
 
 

@@ -1,101 +1,167 @@
-"""How an RBM is to be trained, checked before anything runs."""
+"""How an RBM is trained, checked before anything runs."""
 
 import dataclasses
 import re
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tempering._errors import InputError
+from tempering._signatures import suggests
 
 NEGATIVE_PHASES = ("tempered", "pcd", "cd")
 RATES = {"rmsspectral": 1e-5, "ssd": 1e-5, "adam": 1e-3, "sgd": 0.05}
+"""The optimizers, and the learning rate that each has by default."""
+
+_COUNTS = {
+    "num_hidden": 1, "num_updates": 1, "batch_size": 1, "num_chains": 1, "num_sweeps": 1, "num_rungs": 2,
+    "track_every": 1, "follow_every": 1,
+}  # fmt: skip
 
 
 class Pretraining(NamedTuple):
-    """CD before the training proper."""
+    """Updates by contrastive divergence that come before the training proper."""
 
-    num_sweeps: int
+    num_sweeps: int  # k of CD-k
     num_updates: int
-    learning_rate: float | None  # of its own, or that of the training proper
+    learning_rate: float | None  # None: the optimizer's default
 
 
 class Checking(NamedTuple):
-    """Annealed importance sampling beside the tracked line, once in so many updates."""
+    """Annealed importance sampling during training, as an independent check of the tracked log Z."""
 
-    every: int
+    every: int  # updates
     num_steps: int = 10_000
     num_chains: int = 100
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainSettings:
-    """How an RBM is trained; every field is an argument of `Trainer`."""
+    """How an RBM is trained. Every field is an argument of `Trainer`, which explains it; its default is written here.
+
+    `tempering train` has the same defaults.
+    """
 
     num_hidden: int = 500
-    method: str = "tempered"  # negative phase: "tempered" as in Section 4.4 of the paper, "pcd" or "cd"
-    optimizer: str = "rmsspectral"  # or "ssd", "adam", "sgd"
-    learning_rate: float | None = None  # None: one that suits the optimizer, see `RATES`
-    weight_decay: float = 0.0  # of W alone
+    method: str = "tempered"
+    optimizer: str = "rmsspectral"
+    learning_rate: float | None = None
+    weight_decay: float = 0.0
     num_updates: int = 8000
     batch_size: int = 100
     num_chains: int = 2000
-    num_sweeps: int = 25  # between two updates
+    num_sweeps: int = 25
     num_rungs: int = 100
     rung_weights: Any = "exp:2"
-    alpha: float = 0.2  # of eq. 24
-    is_tracked: bool = True  # whether the likelihood is known on the way
-    track_every: int = 1  # updates between two looks at it, each over all rows
-    follow_every: int = 1  # updates between two steps of the tracker's own chains, where the method is not "tempered"
-    pretrain: str | None = None  # "cd1:2000" for 2000 updates of CD-1 first; "cd1:2000:1e-3" with a rate of their own
-    check: str | None = None  # "ais:500" for AIS once in 500 updates
-    early_stop: bool = False  # when validation has fallen by more than its band
+    alpha: float = 0.2
+    is_tracked: bool = True
+    track_every: int = 1
+    follow_every: int = 1
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be run, before anything is."""
-        whole = ("num_hidden", "num_updates", "batch_size", "num_chains", "num_sweeps", "track_every", "follow_every")
-        for name in whole:
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
-                raise InputError(f"`{name}` must be a whole number, 1 or more; got {value!r}.")
-        if self.method not in NEGATIVE_PHASES:
-            raise InputError(f"`method` must be one of {', '.join(NEGATIVE_PHASES)}; got {self.method!r}.")
+        for name, least in _COUNTS.items():
+            check_count(name, getattr(self, name), least)
+        check_choice("method", self.method, NEGATIVE_PHASES)
+        check_choice("optimizer", self.optimizer, tuple(RATES))
+        check_alpha(self.alpha)
         if not 0 <= self.weight_decay < float("inf"):
             raise InputError(f"`weight_decay` must be a finite number, 0 or more; got {self.weight_decay}.")
-        if self.early_stop and not self.is_tracked:
-            raise InputError("Early stopping needs the likelihood: leave `is_tracked` on.")
-        if self.check is not None and not self.is_tracked:
-            raise InputError("A check needs a tracked likelihood beside it: leave `is_tracked` on.")
-        _ = self.pretraining, self.checking  # refuse words that mean nothing
+        self._check_that_all_is_used()
+
+    def _check_that_all_is_used(self) -> None:
+        """An argument without an effect is a mistake of the caller's: better to say so than to train for hours."""
+        is_tempered = self.method == "tempered"
+        why_unused = {
+            "num_chains": self.method == "cd" and 'with `method="cd"`, which starts a chain at every row of the batch',
+            "rung_weights": not is_tempered and f'with `method="{self.method}"`, whose chains are not tempered',
+            "follow_every": is_tempered and 'with `method="tempered"`, whose chains follow every update',
+        }
+        if not self.is_tracked:
+            names = ("track_every", "follow_every", *(() if is_tempered else ("num_rungs", "alpha")))
+            why_unused |= {name: "when the likelihood is not tracked" for name in names}
+        for name, why in why_unused.items():
+            if why and not np.array_equal(getattr(self, name), getattr(TrainSettings, name)):
+                raise InputError(f"`{name}` has no effect {why}: leave it out.")
 
     @property
     def rate(self) -> float:
-        """The learning rate that was asked for, or the optimizer's own; unknown optimizers are refused elsewhere."""
-        return RATES.get(self.optimizer, 0.0) if self.learning_rate is None else self.learning_rate
+        """The learning rate: the one given, or the optimizer's default."""
+        return RATES[self.optimizer] if self.learning_rate is None else self.learning_rate
+
+
+@dataclasses.dataclass(frozen=True)
+class RunSettings(TrainSettings):
+    """What a `TrainingRun` is asked to do: all of `TrainSettings`, and what goes on around the updates.
+
+    ```python
+    RunSettings(num_hidden=100, method="pcd", pretrain="cd1:2000", check="ais:500", early_stop=True)
+    ```
+
+    Attributes:
+        pretrain: "cd1:2000" for 2000 updates of CD-1 first; "cd1:2000:1e-3" gives them a learning rate of their own.
+        check: "ais:500" for log Z by annealed importance sampling after every 500 updates.
+        early_stop: Whether to stop when the validation likelihood has fallen by more than its error band.
+    """
+
+    pretrain: str | None = None
+    check: str | None = None
+    early_stop: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.early_stop and not self.is_tracked:
+            raise InputError("`early_stop` needs a tracked likelihood: leave `is_tracked` on.")
+        if self.check is not None and not self.is_tracked:
+            raise InputError("`check` needs a tracked likelihood to compare with: leave `is_tracked` on.")
+        _ = self.pretraining, self.checking  # both refuse words that they cannot read
 
     @property
     def pretraining(self) -> Pretraining | None:
-        """What `pretrain` says."""
+        """What `pretrain` asks for."""
         if self.pretrain is None:
             return None
         found = re.fullmatch(r"cd([1-9]\d*):([1-9]\d*)(?::(\d*\.?\d+(?:e[-+]?\d+)?))?", self.pretrain)
         if found is None:
-            wanted = '"cd1:2000", for 2000 updates of CD-1, or "cd1:2000:1e-3", at that rate'
+            wanted = '"cd1:2000", for 2000 updates of CD-1, or "cd1:2000:1e-3", at that learning rate'
             raise InputError(f'`pretrain` must read like {wanted}; got "{self.pretrain}".')
         return Pretraining(int(found[1]), int(found[2]), self.learning_rate if found[3] is None else float(found[3]))
 
     @property
     def checking(self) -> Checking | None:
-        """What `check` says."""
+        """What `check` asks for."""
         if self.check is None:
             return None
         found = re.fullmatch(r"ais:([1-9]\d*)", self.check)
         if found is None:
-            raise InputError(f'`check` must read like "ais:500", for AIS once in 500 updates; got "{self.check}".')
+            raise InputError(f'`check` must read like "ais:500", for AIS every 500 updates; got "{self.check}".')
         return Checking(int(found[1]))
 
-    def before(self) -> "TrainSettings":
-        """Those of the pretraining: the same optimizer and batches, and the same rate but where it has its own."""
-        pretraining = self.pretraining
-        assert pretraining is not None
-        plain = {"method": "cd", "is_tracked": False, "early_stop": False, "check": None, "pretrain": None}
-        return dataclasses.replace(self, **plain, **pretraining._asdict())
+    def for_pretraining(self) -> TrainSettings:
+        """The settings of the pretraining: CD without tracking, with this run's optimizer, batches and seed."""
+        assert self.pretraining is not None
+        shared = ("num_hidden", "optimizer", "weight_decay", "batch_size", "seed")
+        values = {name: getattr(self, name) for name in shared} | self.pretraining._asdict()
+        return TrainSettings(method="cd", is_tracked=False, **values)
+
+
+TrainSettings.__init__ = suggests()(TrainSettings.__init__)
+RunSettings.__init__ = suggests()(RunSettings.__init__)
+
+
+def check_count(name: str, value: Any, least: int) -> None:
+    """Refuse what is not a whole number of at least so many."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise InputError(f"`{name}` must be a whole number, {least} or more; got {value!r}.")
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Refuse what is not one of the words."""
+    if value not in choices:
+        raise InputError(f"`{name}` must be one of {', '.join(choices)}; got {value!r}.")
+
+
+def check_alpha(alpha: float) -> None:
+    """Refuse steps of eq. 24 that are not in (0, 1]."""
+    if not 0 < alpha <= 1:
+        raise InputError(f"`alpha` must be greater than 0 and at most 1; got {alpha}.")

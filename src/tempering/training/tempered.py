@@ -1,7 +1,8 @@
-"""Tempered chains that follow an RBM while its parameters change, and what they say of log Z on the way.
+"""Tempered chains that follow an RBM through training, and the log Z that they imply at every rung.
 
-Chains come in groups of equal size. All of them walk under one ladder; leaving out one group at a time shows how sure
-the answer is, and since the same chains go on from update to update, their memory is in that too.
+The chains form groups of equal size and all walk under one ladder. Every estimate of log Z is also made with one group
+left out at a time; the spread of these values is the jackknife's standard error. The same chains go on from update to
+update, so the error includes the correlation between updates.
 """
 
 import dataclasses
@@ -14,133 +15,152 @@ from jaxtyping import Array, Float
 from tempering._types import Key, PerRung, Scalar
 from tempering.kernels import BlockGibbs, Position, SimulatedTempering
 from tempering.ladder import Ladder
-from tempering.models import RBMPath
+from tempering.models import HiddenBitsState, RBMPath
 from tempering.models.rbm.batch import Moments, MomentSums, Parameters, largest_field
 from tempering.sampling import walk_chain
 from tempering.stats import TemperingStats
 
 _KERNEL = SimulatedTempering(BlockGibbs())
-_ROUND = 5  # sweeps between two looks at the moments: each costs half a sweep, and neighbours are much alike
-_TINY = 1e-30  # a rung that no chain is near: its logarithm stays finite, and the verdict sees it
+_MOMENT_EVERY = 5  # sweeps between two sums of moments: one costs half a sweep, and successive sweeps are alike
+_MAX_LOG_RATIO = 60.0  # keeps exp finite in float32
+_TINY = 1e-30  # keeps the logarithm finite at a rung that no chain is near; the verdict reports such a rung
 
 
-class Followed(eqx.Module):
-    """Where tempered chains stand along an RBM's path, and log Z at every rung as known so far.
+class TemperedChains(eqx.Module):
+    """Tempered chains along an RBM's path, and log Z at every rung as known so far.
 
-    `without` holds the same log Z as if one group of chains had not been there, a row for each group; `innovation` is
-    what the chains have lately said about log Z beyond what was known, smoothed, and the same without each group.
+    The innovation of an update is what its sweeps say about the target's log Z beyond what was known.
     """
 
-    ladder: Ladder  # with log Ẑ_k, relative to rung 0
-    positions: Position  # (group, chain, …)
-    without: Float[Array, "group rung"]
-    innovation: Scalar  # of the target
-    innovation_without: Float[Array, " group"]
-
-    @property
-    def num_groups(self) -> int:
-        """G."""
-        return self.without.shape[0]
+    ladder: Ladder  # under the present parameters, with log Ẑ_k relative to rung 0
+    positions: Position  # leading axes: group, chain
+    log_z_without: Float[Array, "group rung"]  # log Ẑ_k with one group left out
+    innovation: Scalar  # exponential mean over updates
+    innovation_without: Float[Array, " group"]  # the same with one group left out
 
 
 class Reading(eqx.Module):
-    """What one update shows; all about the target unless per rung."""
+    """What one update shows; about the target where it is not per rung. Names are those of `TemperedChains`."""
 
     log_z: PerRung  # log Ẑ_k − log Ẑ_0
-    without: Float[Array, "group"]  # the target's, each without one group
+    log_z_without: Float[Array, " group"]
     innovation: Scalar
     innovation_without: Float[Array, " group"]
     occupancy: PerRung  # ĉ_k / r_k
     overlap: Scalar  # effective share of the chains under the new parameters, before they moved
-    largest_field: Scalar  # that any pattern can reach at a hidden unit
-    num_nonfinite: Array
+    largest_field: Scalar  # the largest |vW + b| that any v can reach at a hidden unit
+    num_nonfinite: Array  # draws whose density was not finite
 
 
 def follow(
-    key: Key, chains: Followed, rbm: Parameters, alpha: Scalar, num_sweeps: int, *, looks_back: bool
-) -> tuple[Followed, Reading, Moments]:
-    """To new parameters: how log Z changes with them, sweeps, and a part of what those say of log Z itself.
+    key: Key, chains: TemperedChains, rbm: Parameters, alpha: Scalar, num_sweeps: int, *, is_backward: bool
+) -> tuple[TemperedChains, Reading, Moments]:
+    """Move the chains from parameters θ to θ′, and update log Ẑ_k at every rung. Inside jit.
 
-    By the draws before the sweeps the change is log E[f_new/f_old] at every rung, each counting by q(k | x). Where the
-    parameters were moved by what these very chains had drawn, that is too low, since training has just lowered f
-    there: one then looks back, −log E[f_old/f_new] over the draws after the sweeps. (That alone would not do for other
-    people's steps: chains that have not quite come along say too little, by an amount that grows with each step's
-    square; looking ahead they err to both sides.) Then eq. 24, log Ẑ_k += α log(ĉ_k r_0 / (ĉ_0 r_k)). The moments
-    are those of the RBM itself, from all chains after every few sweeps, each counting by q(K−1 | x).
+    1. Predict the change of log Z_k from the states x_i that the chains had under θ:
+
+           Δ_k = log Σ_i q(k | x_i) f_k(x_i; θ′) / f_k(x_i; θ) − log Σ_i q(k | x_i).
+
+    2. Sweep under θ′, with log Ẑ_k + Δ_k in the ladder. With ĉ_k the mean of q(k | x) over the draws, the sweeps say
+       that log Z_k is log Ẑ_k + Δ_k + log(ĉ_k r_0 / (ĉ_0 r_k)).
+    3. Correct by eq. 24 of the paper: move log Ẑ_k + Δ_k by a part α towards that value.
+
+    A gradient made by these chains lowers f at just the states x_i, so Δ_k would be too low. With `is_backward`, step 3
+    uses the states x′_i after the sweeps instead:
+
+           Δ′_k = −log Σ_i q′(k | x′_i) f_k(x′_i; θ) / f_k(x′_i; θ′) + log Σ_i q′(k | x′_i).
+
+    Chains that have not equilibrated under θ′ make Δ′_k too small by an amount of second order in θ′ − θ, always with
+    the same sign; the errors of Δ_k have either sign. So Δ_k is used wherever other chains made the gradient.
+
+    Args:
+        key: Random key.
+        chains: The chains under θ.
+        rbm: θ′.
+        alpha: α of eq. 24.
+        num_sweeps: Sweeps of every chain.
+        is_backward: Whether these chains made the gradient that led to θ′.
+
+    Returns:
+        The chains under θ′; what the update shows; and the moments of the RBM at θ′, over all chains after every few
+        sweeps, each weighted by q(K−1 | x).
     """
-    old, new = chains.ladder, moved(chains.ladder, rbm)
-    states, predicted, shares = _predicted(old, new, chains.positions)
+    old, new = chains.ladder, _with_parameters(chains.ladder, rbm)
+    states, predicted, overlap = _forward_change(old, new, chains.positions)
     new = new.with_guess(old.log_z_guess + predicted.pooled)
-    positions, sums, num_bad, moments = _swept(key, new, Position(states, chains.positions.rung), num_sweeps)
-    told, change = _told(sums, new.log_prior), _looked_back(old, new, positions) if looks_back else predicted
-    before, left = old.log_z_guess + change.pooled, chains.without + change.without
-    # What the sweeps say beyond what was known; without a group, beyond what was known without it.
-    news = new.log_z_guess + told.pooled - before
-    news_without = new.log_z_guess + told.without - left
-    log_z, without = before + alpha * news, left + alpha * news_without
+    positions, sums, num_bad, moments = _sweep(key, new, Position(states, chains.positions.rung), num_sweeps)
+    correction = _correction(sums, new.log_prior)
+    change = _backward_change(old, new, positions) if is_backward else predicted
+    known, known_without = old.log_z_guess + change.pooled, chains.log_z_without + change.without
+    news = new.log_z_guess + correction.pooled - known
+    news_without = new.log_z_guess + correction.without - known_without
+    log_z, log_z_without = known + alpha * news, known_without + alpha * news_without
     innovation = (1 - alpha) * chains.innovation + alpha * news[-1]
     innovation_without = (1 - alpha) * chains.innovation_without + alpha * news_without[:, -1]
-    followed = Followed(new.with_guess(log_z), positions, without, innovation, innovation_without)
+    followed = TemperedChains(new.with_guess(log_z), positions, log_z_without, innovation, innovation_without)
     occupancy = jnp.sum(sums, axis=0) / jnp.sum(sums) / jnp.exp(new.log_prior)
-    largest = largest_field(rbm)
-    reading = Reading(log_z, without[:, -1], innovation, innovation_without, occupancy, shares, largest, num_bad)
+    reading = Reading(
+        log_z, log_z_without[:, -1], innovation, innovation_without, occupancy, overlap, largest_field(rbm), num_bad
+    )
     return followed, reading, moments
 
 
-def moved(ladder: Ladder, rbm: Parameters) -> Ladder:
-    """The same ladder with new parameters in its path; nothing is compiled or fitted anew."""
+def _with_parameters(ladder: Ladder, rbm: Parameters) -> Ladder:
     path = ladder.path
     assert isinstance(path, RBMPath)
     return dataclasses.replace(ladder, path=path.with_parameters(*rbm))
 
 
 @dataclasses.dataclass(frozen=True)
-class _Pair:
+class _Jackknifed:
     """An estimate from all groups, and from all but one."""
 
     pooled: PerRung
     without: Float[Array, "group rung"]
 
     @classmethod
-    def of_ratio(cls, above: Float[Array, "group rung"], below: Float[Array, "group #rung"]) -> "_Pair":
-        """log Σ above / Σ below over groups."""
+    def log_ratio(cls, above: Float[Array, "group rung"], below: Float[Array, "group #rung"]) -> "_Jackknifed":
+        """log(Σ above / Σ below), with sums over groups."""
         tops, bottoms = jnp.sum(above, axis=0), jnp.sum(below, axis=0)
         return cls(_log(tops) - _log(bottoms), _log(tops - above) - _log(bottoms - below))
 
 
-def _predicted(old: Ladder, new: Ladder, positions: Position):
-    """States with the fields of the new parameters, how log Z_k changes, and how well old draws serve."""
+def _forward_change(old: Ladder, new: Ladder, positions: Position) -> tuple[HiddenBitsState, _Jackknifed, Scalar]:
+    """The states with their fields under θ′, Δ_k, and the overlap of `Reading`."""
     assert isinstance(new.path, RBMPath)
     log_old = _each(old.path.log_densities)(positions.x)
     states = _each(new.path.state_of)(positions.x.v)
-    log_ratio = jnp.clip(_each(new.path.log_densities)(states) - log_old, -60.0, 60.0)
+    log_ratio = _clip(_each(new.path.log_densities)(states) - log_old)
     share = jnp.nan_to_num(_each(old.rung_posterior)(log_old))
     weighted = share * jnp.exp(log_ratio)
-    change = _Pair.of_ratio(jnp.sum(weighted, axis=1), jnp.sum(share, axis=1))
+    change = _Jackknifed.log_ratio(jnp.sum(weighted, axis=1), jnp.sum(share, axis=1))
     target, ratio = share[..., -1], jnp.exp(log_ratio[..., -1])
     overlap = jnp.sum(target * ratio) ** 2 / (jnp.sum(target) * jnp.sum(target * ratio**2) + _TINY)
     return states, change, overlap
 
 
-def _looked_back(old: Ladder, new: Ladder, positions: Position) -> _Pair:
-    """How log Z_k has changed, by the states under the new parameters."""
+def _backward_change(old: Ladder, new: Ladder, positions: Position) -> _Jackknifed:
+    """Δ′_k."""
     assert isinstance(old.path, RBMPath)
     log_new = _each(new.path.log_densities)(positions.x)
     log_old = _each(old.path.log_densities)(_each(old.path.state_of)(positions.x.v))
     share = jnp.nan_to_num(_each(new.rung_posterior)(log_new))
-    weighted = share * jnp.exp(jnp.clip(log_old - log_new, -60.0, 60.0))
-    return _Pair.of_ratio(jnp.sum(share, axis=1), jnp.sum(weighted, axis=1))
+    weighted = share * jnp.exp(_clip(log_old - log_new))
+    return _Jackknifed.log_ratio(jnp.sum(share, axis=1), jnp.sum(weighted, axis=1))
 
 
-def _swept(key: Key, ladder: Ladder, positions: Position, num_sweeps: int):
-    """Chains some sweeps on, Σ q(k | x) of each group, how many draws were not finite, and the target's moments."""
+def _sweep(
+    key: Key, ladder: Ladder, positions: Position, num_sweeps: int
+) -> tuple[Position, Float[Array, "group rung"], Array, Moments]:
+    """The chains after the sweeps, Σ q(k | x) of each group, draws that were not finite, and the target's moments."""
     path = ladder.path
     assert isinstance(path, RBMPath)
     numbers = jnp.arange(positions.rung.size).reshape(positions.rung.shape)
     empty = TemperingStats.empty(ladder, any_range=False)
     records = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (*numbers.shape, *leaf.shape)), empty)
-    # The first round is the shortest, so that the last one ends with the sweeps.
-    ends = jnp.asarray([*range(num_sweeps % _ROUND or _ROUND, num_sweeps + 1, _ROUND)], jnp.int32)
+    # The first round takes the remainder, so that the last one ends with the last sweep.
+    first_end = num_sweeps % _MOMENT_EVERY or _MOMENT_EVERY
+    ends = jnp.asarray([*range(first_end, num_sweeps + 1, _MOMENT_EVERY)], jnp.int32)
 
     def one_round(carry, end):
         positions, records, start, moments = carry
@@ -159,10 +179,10 @@ def _swept(key: Key, ladder: Ladder, positions: Position, num_sweeps: int):
     return positions, sums, jnp.sum(records.num_nonfinite), moments.mean()
 
 
-def _told(sums: Float[Array, "group rung"], log_prior: PerRung) -> _Pair:
-    """log(ĉ_k r_0 / (ĉ_0 r_k)), what the sweeps say beyond Ẑ."""
+def _correction(sums: Float[Array, "group rung"], log_prior: PerRung) -> _Jackknifed:
+    """log(ĉ_k r_0 / (ĉ_0 r_k))."""
     by_prior = sums * jnp.exp(-log_prior)
-    return _Pair.of_ratio(by_prior, by_prior[:, :1])
+    return _Jackknifed.log_ratio(by_prior, by_prior[:, :1])
 
 
 def _target_sums(ladder: Ladder, positions: Position) -> MomentSums:
@@ -172,8 +192,12 @@ def _target_sums(ladder: Ladder, positions: Position) -> MomentSums:
 
 
 def _each(function):
-    """For every chain of every group."""
+    """Map over the chains of every group."""
     return jax.vmap(jax.vmap(function))
+
+
+def _clip(log_ratio: Array) -> Array:
+    return jnp.clip(log_ratio, -_MAX_LOG_RATIO, _MAX_LOG_RATIO)
 
 
 def _log(x: Array) -> Array:

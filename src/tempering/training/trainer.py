@@ -1,7 +1,6 @@
-"""Training an RBM by stochastic gradients, with its likelihood known on the way."""
+"""Training an RBM by stochastic gradient ascent, with the likelihood tracked on the way."""
 
-import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import equinox as eqx
@@ -10,141 +9,197 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from tempering._errors import InputError
+from tempering._signatures import suggests
 from tempering._types import Key, Scalar
 from tempering.models import RBM
-from tempering.models.rbm.batch import Chains, Parameters, moments_of, product
-from tempering.results import MeanLogLikelihood
+from tempering.models.rbm.batch import Chains, Moments, Parameters, moments_of, product
+from tempering.sampling.directory import filled
 from tempering.training.optimizers import make_optimizer, optax
-from tempering.training.phases import AbstractPhase, ContrastiveDivergence, Persistent, gradient
+from tempering.training.outcomes import TrainingUpdate
+from tempering.training.phases import (
+    AbstractNegativePhase,
+    ContrastiveDivergence,
+    PersistentContrastiveDivergence,
+    loss_gradient,
+)
 from tempering.training.settings import TrainSettings
-from tempering.training.tempered import Followed, Reading, follow
-from tempering.training.tracker import TRACKER_SWEEPS, Tracked, Tracker, as_rbm, parameters
+from tempering.training.tempered import Reading, TemperedChains, follow
+from tempering.training.tracker import TRACKER_SWEEPS, Tracker, as_rbm, device_parameters
 
 _SMOOTHING = 0.01  # of the data's frequencies, for the first visible bias
 _FIRST_WEIGHTS = 0.01  # standard deviation
-_MAX_ROWS = 10_000  # whose likelihood is followed; more tell no more, and each costs half a sweep of a chain
+_MAX_ROWS = 10_000  # rows whose likelihood is evaluated: more hardly add precision, and each costs half a sweep
+_ONLY_IN_RUNS = "`TrainingRun(settings=RunSettings(...))` has it, and so has `tempering train`."
 _STARTS = 2**31 - 1  # part of the random key, far from the numbers of updates
 
 
-@dataclasses.dataclass(frozen=True)
-class TrainingUpdate:
-    """Where training stands after an update; log Z is that of the parameters before it, which the draws speak of."""
-
-    num_updates: int
-    parameters: Parameters  # before the update
-    tracked: Tracked | None = None
-    train: MeanLogLikelihood | None = None
-    valid: MeanLogLikelihood | None = None
-
-
-class Training(eqx.Module):
-    """All that changes from update to update."""
+class TrainingState(eqx.Module):
+    """What an update changes, except for the tracker, which keeps its own chains."""
 
     parameters: Parameters
     optimizer: Any
-    phase: Any
-    followed: Followed | None
+    phase: Any  # the chains of the negative phase; None where none persist
 
 
-def first_rbm(data: np.ndarray, num_hidden: int, seed: int = 0) -> RBM:
-    """Small random weights, and the visible bias that alone would give the data's frequencies."""
+def initial_rbm(data: np.ndarray, num_hidden: int, seed: int = 0) -> RBM:
+    """An RBM to start training from.
+
+    Args:
+        data: 0/1 rows.
+        num_hidden: Hidden units.
+        seed: Of the weights.
+
+    Returns:
+        An RBM with small random weights, hidden biases of 0, and the visible bias that gives independent units the
+        frequencies of the data.
+    """
     frequencies = (1 - 2 * _SMOOTHING) * np.asarray(data, np.float64).mean(axis=0) + _SMOOTHING
     weights = np.random.default_rng(seed).normal(0, _FIRST_WEIGHTS, (data.shape[1], num_hidden))
     return RBM(weights, np.log(frequencies) - np.log1p(-frequencies), np.zeros(num_hidden))
 
 
 class Trainer:
-    """Stochastic gradient ascent of the log-likelihood of 0/1 data, one update at a time.
+    """Trains a binary RBM, one update at a time, and tracks its likelihood.
 
     ```python
-    trainer = Trainer(data, valid=other_rows, num_hidden=100, num_updates=500)
-    for progress in trainer.run():
-        print(progress.num_updates, progress.train.value, progress.valid.value)
+    trainer = tp.training.Trainer(data, valid=other_rows, num_hidden=100, num_updates=500)
+    for update in trainer.run():
+        print(update)  # update 1: train -90.215 ± 0.021, valid -90.310 ± 0.021
     trainer.rbm
     ```
+
+    A `TrainingRun` adds checkpoints, pretraining, checks by AIS and early stopping.
+
+    Caveats: the error of a likelihood is that of log Z. A mode of the model that no chain has entered is in no error.
     """
 
-    def __init__(self, data: Any, *, valid: Any = None, rbm: RBM | None = None, **settings: Any):
-        """`rbm` is where training begins, by default `first_rbm`."""
-        self.settings = TrainSettings(**settings)
-        self.data = np.asarray(data, np.float32)
-        rbm = first_rbm(self.data, self.settings.num_hidden, self.settings.seed) if rbm is None else rbm
-        rbm.log_density(self.data[:1])  # refuses rows that are not this RBM's
-        self.rows = {"train": self._followed_rows(self.data)}
+    @suggests(dict.fromkeys(("pretrain", "check", "early_stop"), _ONLY_IN_RUNS))
+    def __init__(
+        self,
+        data: Any,
+        *,
+        valid: Any = None,
+        rbm: RBM | None = None,
+        num_hidden: int = TrainSettings.num_hidden,
+        method: str = TrainSettings.method,
+        optimizer: str = TrainSettings.optimizer,
+        learning_rate: float | None = TrainSettings.learning_rate,
+        weight_decay: float = TrainSettings.weight_decay,
+        num_updates: int = TrainSettings.num_updates,
+        batch_size: int = TrainSettings.batch_size,
+        num_chains: int = TrainSettings.num_chains,
+        num_sweeps: int = TrainSettings.num_sweeps,
+        num_rungs: int = TrainSettings.num_rungs,
+        rung_weights: Any = TrainSettings.rung_weights,
+        alpha: float = TrainSettings.alpha,
+        is_tracked: bool = TrainSettings.is_tracked,
+        track_every: int = TrainSettings.track_every,
+        follow_every: int = TrainSettings.follow_every,
+        seed: int = TrainSettings.seed,
+    ):
+        """Check the settings, and estimate log Z of the first parameters.
+
+        Args:
+            data: 0/1 rows to train on.
+            valid: 0/1 rows that are not trained on, whose likelihood is tracked too.
+            rbm: Where training starts; by default `initial_rbm`.
+            num_hidden: Hidden units of `initial_rbm`.
+            method: The negative phase: "tempered" (Section 4.4 of the paper), "pcd" or "cd".
+            optimizer: "rmsspectral", "ssd", "adam" or "sgd".
+            learning_rate: By default one that suits the optimizer: 1e-5, 1e-5, 1e-3 or 0.05.
+            weight_decay: Coefficient of the L2 penalty on the weights.
+            num_updates: Updates in all.
+            batch_size: Rows of data per update.
+            num_chains: Chains of the negative phase, with "tempered" and "pcd".
+            num_sweeps: Sweeps of every chain per update.
+            num_rungs: Inverse temperatures.
+            rung_weights: r_k of "tempered", as in `estimate`.
+            alpha: Step α of eq. 24.
+            is_tracked: Whether the likelihood is tracked.
+            track_every: Updates between two evaluations of the likelihood.
+            follow_every: Updates between two steps of the tracker's chains, with "pcd" and "cd".
+            seed: The same seed gives the same bits.
+        """
+        self.settings = settings = TrainSettings(
+            num_hidden=num_hidden, method=method, optimizer=optimizer, learning_rate=learning_rate,
+            weight_decay=weight_decay, num_updates=num_updates, batch_size=batch_size, num_chains=num_chains,
+            num_sweeps=num_sweeps, num_rungs=num_rungs, rung_weights=rung_weights, alpha=alpha, is_tracked=is_tracked,
+            track_every=track_every, follow_every=follow_every, seed=seed,
+        )  # fmt: skip
+        self.data = _checked_rows("data", data, None if rbm is None else rbm.num_visible)
+        rbm = initial_rbm(self.data, num_hidden, seed) if rbm is None else rbm
+        self.rows = {"train": _evaluated_rows(self.data, seed)}
         if valid is not None:
-            self.rows["valid"] = self._followed_rows(np.asarray(valid, np.float32))
-        self.optimizer = _make_optimizer(self.settings)
-        self.phase = _make_phase(self.settings)
-        self.tracker = self._make_tracker(rbm)
-        self.key = jax.random.key(self.settings.seed)
+            self.rows["valid"] = _evaluated_rows(_checked_rows("valid", valid, rbm.num_visible), seed)
+        self.key = jax.random.key(seed)
         self.num_updates = 0
-        self._readings: list[Reading] = []
-        self._order: tuple[int, np.ndarray] | None = None
-        start = parameters(rbm)
+        self._order: tuple[int, np.ndarray] | None = None  # of the rows in the present epoch
+        self.optimizer, self.phase = _make_optimizer(settings), _make_phase(settings)
+        self.tracker = _make_tracker(settings, rbm, self.data.mean(axis=0))
+        start = device_parameters(rbm)
         logits = jnp.asarray(rbm.base_logits(self.data.mean(axis=0)), jnp.float32)
-        key = jax.random.fold_in(self.key, _STARTS)
-        chains = None if self.phase is None else self.phase.start(key, start, logits)
-        followed = None if self.tracker is None else self.tracker.followed
-        self.state = Training(start, self.optimizer.init(start), chains, followed)
+        key_start = jax.random.fold_in(self.key, _STARTS)
+        chains = None if self.phase is None else self.phase.start(key_start, start, logits)
+        self.state = TrainingState(start, self.optimizer.init(start), chains)
 
     @property
     def rbm(self) -> RBM:
-        """As it is now."""
+        """The RBM after the last update."""
         return as_rbm(self.state.parameters)
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether nothing is under way that `memory` and `state` do not hold."""
-        return not self._readings
-
-    @property
-    def memory(self) -> dict[str, Any]:
-        """All that goes on beside `state`, as plain numbers."""
-        return {"num_updates": self.num_updates, "tracker": None if self.tracker is None else self.tracker.memory}
-
-    def recall(self, memory: dict[str, Any], fill: Callable[[Training], Training]) -> None:
-        """Go on from what was kept; `fill` puts the saved arrays into a state of the right form."""
-        self.num_updates = memory["num_updates"]
-        if self.tracker is None:
-            self.state = fill(self.state)
-            return
-        self.tracker.make_room(memory["tracker"]["field_bound"])
-        state = fill(dataclasses.replace(self.state, followed=self.tracker.followed))
-        self.state = jax.tree.map(jnp.asarray, state)
-        assert self.state.followed is not None
-        self.tracker.recall(self.state.followed, self.state.parameters, memory["tracker"])
-
     def run(self) -> Iterator[TrainingUpdate]:
-        """The rest of the updates, each with what is known after it."""
+        """Make the updates that are left.
+
+        Returns:
+            An iterator; each step of it makes an update and says what is known after it.
+        """
         while self.num_updates < self.settings.num_updates:
             yield self.step()
 
     def step(self) -> TrainingUpdate:
-        """One update."""
+        """Make one update.
+
+        Returns:
+            What is known after it. Likelihoods are of the parameters before it.
+        """
         settings, before, tracker = self.settings, self.state.parameters, self.tracker
-        is_due = settings.is_tracked and (self.num_updates + 1) % settings.track_every == 0
-        # Tempered chains make the gradient and go with every update; others only look on, and may take longer steps.
-        is_followed = is_due or settings.method == "tempered" or (self.num_updates + 1) % settings.follow_every == 0
-        aside = None if is_followed else self.state.followed
-        state = self.state if aside is None else dataclasses.replace(self.state, followed=None)
+        number = self.num_updates + 1
+        is_due = settings.is_tracked and number % settings.track_every == 0
+        # Tempered chains make the gradient, so they follow every update; a tracker's own chains may take longer steps.
+        is_followed = is_due or settings.method == "tempered" or number % settings.follow_every == 0
+        chains = tracker.chains if tracker is not None and is_followed else None
         how = (settings.num_sweeps if settings.method == "tempered" else TRACKER_SWEEPS, self.phase, self.optimizer)
         key, batch = jax.random.fold_in(self.key, self.num_updates), self._batch(self.num_updates)
-        rows = self.rows if is_due else {}
-        self.state, reading, known = _update(key, how, state, batch, rows, jnp.float32(settings.alpha))
-        self.num_updates += 1
-        if aside is not None:
-            self.state = dataclasses.replace(self.state, followed=aside)
-        if reading is not None and settings.is_tracked:
-            self._readings.append(reading)
-        if not is_due or tracker is None:
-            return TrainingUpdate(self.num_updates, before)
-        assert self.state.followed is not None
-        tracked = tracker.take(self.state.followed, self._readings, before)
-        self._readings = []
-        self.state = dataclasses.replace(self.state, followed=tracker.followed)  # which may have been made anew
-        means = {name: float(value) for name, value in jax.device_get(known).items()}
-        likelihoods = {name: tracked.mean_log_likelihood(means[name], len(self.rows[name])) for name in means}
-        return TrainingUpdate(self.num_updates, before, tracked, likelihoods["train"], likelihoods.get("valid"))
+        inputs = (batch, self.rows if is_due else {}, jnp.float32(settings.alpha))
+        self.state, chains, reading, log_densities = _update(key, how, self.state, chains, *inputs)
+        self.num_updates = number
+        if tracker is not None and chains is not None:
+            tracker.advance(chains, reading if settings.is_tracked else None)
+        if tracker is None or not is_due:
+            return TrainingUpdate(number, before)
+        tracked = tracker.assess()
+        means = jax.device_get(log_densities)
+        found = {name: tracked.mean_log_likelihood(float(means[name]), len(rows)) for name, rows in self.rows.items()}
+        return TrainingUpdate(number, before, tracked, found["train"], found.get("valid"))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether `snapshot` holds all that the next update depends on: no reading waits to be assessed."""
+        return self.tracker is None or self.tracker.is_assessed
+
+    def snapshot(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What a later `Trainer` needs to continue with the same bits: plain numbers, and trees of arrays by name."""
+        tracker = self.tracker
+        numbers = {"num_updates": self.num_updates, "tracker": None if tracker is None else tracker.snapshot()}
+        return numbers, {"state": self.state, "tracker": None if tracker is None else tracker.chains}
+
+    def restore(self, numbers: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Continue from the numbers of a snapshot and the leaves of its trees, as a `RunDirectory` keeps them."""
+        self.num_updates = numbers["num_updates"]
+        self.state = jax.tree.map(jnp.asarray, filled("state", self.state, arrays))
+        if self.tracker is not None:
+            self.tracker.restore(numbers["tracker"], arrays)
 
     def _batch(self, number: int) -> Chains:
         """Rows in an order that depends on the seed and the epoch alone, so that a resumed run sees the same."""
@@ -154,63 +209,76 @@ class Trainer:
             self._order = epoch, np.random.default_rng([self.settings.seed, epoch]).permutation(len(self.data))
         return jnp.asarray(self.data[self._order[1][place * size : (place + 1) * size]])
 
-    def _followed_rows(self, data: np.ndarray) -> Chains:
-        """All rows, or as many of them, picked once, as need be looked at."""
-        if len(data) <= _MAX_ROWS:
-            return jnp.asarray(data)
-        return jnp.asarray(np.random.default_rng(self.settings.seed).choice(data, _MAX_ROWS, replace=False))
-
-    def _make_tracker(self, rbm: RBM) -> Tracker | None:
-        settings = self.settings
-        if settings.method != "tempered" and not settings.is_tracked:
-            return None
-        own: dict[str, Any] = {"num_sweeps": TRACKER_SWEEPS} if settings.method != "tempered" else {
-            "num_chains": settings.num_chains, "num_sweeps": settings.num_sweeps, "rung_weights": settings.rung_weights
-        }  # fmt: skip
-        frequencies = self.data.mean(axis=0)
-        return Tracker(rbm, frequencies, num_rungs=settings.num_rungs, alpha=settings.alpha, seed=settings.seed, **own)
-
 
 @eqx.filter_jit
 def _update(
-    key: Key, how: tuple[int, AbstractPhase | None, Any], state: Training, batch: Chains, rows: dict[str, Chains],
-    alpha: Scalar,
-) -> tuple[Training, Reading | None, dict[str, Scalar]]:  # fmt: skip
+    key: Key, how: tuple[int, AbstractNegativePhase | None, Any], state: TrainingState, chains: TemperedChains | None,
+    batch: Chains, rows: dict[str, Chains], alpha: Scalar,
+) -> tuple[TrainingState, TemperedChains | None, Reading | None, dict[str, Scalar]]:  # fmt: skip
     num_sweeps, phase, optimizer = how
     key_phase, key_follow = jax.random.split(key)
-    rbm, chains, followed, reading = state.parameters, state.phase, state.followed, None
-    model = None
-    if followed is not None:
-        followed, reading, model = follow(key_follow, followed, rbm, alpha, num_sweeps, looks_back=phase is None)
+    rbm, phase_chains = state.parameters, state.phase
+    reading: Reading | None = None
+    model: Moments | None = None
+    if chains is not None:
+        chains, reading, model = follow(key_follow, chains, rbm, alpha, num_sweeps, is_backward=phase is None)
     if phase is not None:
-        model, chains = phase(key_phase, rbm, batch, chains)
+        model, phase_chains = phase(key_phase, rbm, batch, phase_chains)
     assert model is not None
-    changes, optimizer_state = optimizer.update(gradient(moments_of(rbm, batch), model), state.optimizer, rbm)
+    changes, optimizer_state = optimizer.update(loss_gradient(moments_of(rbm, batch), model), state.optimizer, rbm)
     changed = Parameters(*(old + change for old, change in zip(rbm, changes, strict=True)))
-    known = {name: mean_log_density(rbm, some) for name, some in rows.items()}
-    return Training(changed, optimizer_state, chains, followed), reading, known
+    log_densities = {name: mean_log_density(rbm, some) for name, some in rows.items()}
+    return TrainingState(changed, optimizer_state, phase_chains), chains, reading, log_densities
 
 
 @eqx.filter_jit
 def mean_log_density(rbm: Parameters, rows: Chains) -> Float[Array, ""]:
-    """Mean log f(v) over rows."""
+    """The mean of log f(v) over rows."""
     field = product(rows, rbm.weights) + rbm.hbias
     return jnp.mean(product(rows, rbm.vbias) + jnp.sum(jax.nn.softplus(field), axis=1))
 
 
+def _checked_rows(name: str, rows: Any, num_visible: int | None) -> np.ndarray:
+    rows = np.asarray(rows, np.float32)
+    if rows.ndim != 2 or len(rows) == 0 or num_visible not in (None, rows.shape[1]):
+        units = "visible" if num_visible is None else num_visible
+        raise InputError(f"`{name}` must have shape (rows, {units}); got {rows.shape}.")
+    if not np.all((rows == 0) | (rows == 1)):
+        raise InputError(f"`{name}` must hold only 0 and 1: binarize grey values first.")
+    return rows
+
+
+def _evaluated_rows(data: np.ndarray, seed: int) -> Chains:
+    """All rows, or a fixed random choice of `_MAX_ROWS`."""
+    if len(data) > _MAX_ROWS:
+        data = np.random.default_rng(seed).choice(data, _MAX_ROWS, replace=False)
+    return jnp.asarray(data)
+
+
 def _make_optimizer(settings: TrainSettings) -> Any:
-    # Newton–Schulz is products alone, on a GPU many times as fast as an SVD.
-    options = {"method": "newton_schulz"} if settings.optimizer in ("rmsspectral", "ssd") else {}
-    chosen = make_optimizer(settings.optimizer, settings.rate, **options)
+    # Newton–Schulz needs matrix products only: on a GPU it is many times as fast as an SVD.
+    method = "newton_schulz" if settings.optimizer in ("rmsspectral", "ssd") else None
+    chosen = make_optimizer(settings.optimizer, settings.rate, method=method)
     if settings.weight_decay == 0:
         return chosen
-    # Matrices decay, biases do not.
     decay = optax.add_decayed_weights(settings.weight_decay, lambda rbm: jax.tree.map(lambda leaf: leaf.ndim == 2, rbm))
     return optax.chain(decay, chosen)
 
 
-def _make_phase(settings: TrainSettings) -> AbstractPhase | None:
-    """The negative phase; None where the tempered chains that follow log Z give it."""
+def _make_phase(settings: TrainSettings) -> AbstractNegativePhase | None:
+    """The negative phase; None for tempered training, where the tracked chains give the moments."""
     if settings.method == "cd":
         return ContrastiveDivergence(settings.num_sweeps)
-    return Persistent(settings.num_chains, settings.num_sweeps) if settings.method == "pcd" else None
+    if settings.method == "pcd":
+        return PersistentContrastiveDivergence(settings.num_chains, settings.num_sweeps)
+    return None
+
+
+def _make_tracker(settings: TrainSettings, rbm: RBM, frequencies: np.ndarray) -> Tracker | None:
+    """Tempered training needs its chains, tracked or not; "pcd" and "cd" get a tracker of the default size."""
+    if settings.method != "tempered" and not settings.is_tracked:
+        return None
+    own: dict[str, Any] = {} if settings.method != "tempered" else {
+        "num_chains": settings.num_chains, "num_sweeps": settings.num_sweeps, "rung_weights": settings.rung_weights
+    }  # fmt: skip
+    return Tracker(rbm, frequencies, num_rungs=settings.num_rungs, alpha=settings.alpha, seed=settings.seed, **own)

@@ -1,6 +1,7 @@
 """What happens before the draws that count: a first guess of log Z, start states, step sizes, rungs."""
 
 from tempering.warmups.annealed_start import AnnealedStart as AnnealedStart
+from tempering.warmups.annealed_start import Annealing as Annealing
 from tempering.warmups.annealed_start import annealing_ladder as annealing_ladder
 from tempering.warmups.initial_iterations import InitialIterations as InitialIterations
 from tempering.warmups.self_adjusting import SelfAdjusting as SelfAdjusting

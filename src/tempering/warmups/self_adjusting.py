@@ -5,7 +5,8 @@ scatter is an honest error. Within a short run nothing adapts; updates happen on
 """
 
 import dataclasses
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeAlias
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -15,15 +16,25 @@ from jaxtyping import Float, Int
 from tempering._errors import InputError
 from tempering._types import HostPerRung, Key
 from tempering.estimators import Adjusted
-from tempering.kernels import AbstractMove, Guided, GuidedTempering, SimulatedTempering
+from tempering.kernels import AbstractMove, Guided, GuidedTempering
 from tempering.ladder import Ladder
-from tempering.sampling import AbstractWarmup, Setup, Stage
-from tempering.stats import MAX_BLOCK_STEPS, Occupancy, chain_groups
-from tempering.warmups.initial_iterations import InitialIterations
+from tempering.sampling import AbstractStageKind, AbstractWarmup, Setup, Stage, walk_stages
+from tempering.stats import MAX_BLOCK_STEPS, GuidedRecord, Keep, Occupancy, chain_groups
+from tempering.warmups.starts import base_positions, uniform_rungs
 
 PerGroup: TypeAlias = Float[np.ndarray, "group rung"]
 _Arrays: TypeAlias = dict[str, np.ndarray]
 _BY_GROUP = ("log_z_guess", "late_posterior", "late_visits", "histogram", "flooded_at", "delta")
+
+
+class Adjusting(AbstractStageKind):
+    """A short run in which every group of chains has its own guess of log Z."""
+
+    label: ClassVar[str] = "adjusting"
+    num_blocks: ClassVar[int] = 1
+
+    def empty_record(self, stage: Stage, keep: Keep) -> GuidedRecord:
+        return GuidedRecord.empty(stage.ladder)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,18 +49,25 @@ class SelfAdjusting(AbstractWarmup):
     is the share of visits and γ = log(1 + δ)/K. Both end with γ = 1/t, t counting draws: n of them at once then
     weigh n/t, which is the paper's 1/t per update, whatever n is.
 
-    It lies if the gain falls before Ẑ is near the truth: Ẑ then creeps towards it, unequilibrated, for ever.
+    Caveats: if the gain falls before Ẑ is near the truth, Ẑ approaches it too slowly ever to arrive.
+
+    Attributes:
+        rule: "sams" (stochastic MBAR) or "wang_landau".
+        num_steps: Steps in all.
+        update_steps: Steps between two updates.
+        decay: a, between ½ and 1: the gain falls as t^−a at first.
+        burn_in: The share of draws after which the gain falls as 1/t; for "sams".
+        flatness: δ is halved once no rung has less than 1 − flatness of its visits; for "wang_landau".
     """
 
-    rule: str = "sams"  # or "wang_landau"
-    num_steps: int = 2500  # in all
+    rule: str = "sams"
+    num_steps: int = 2500
     update_steps: int = 5
-    decay: float = 0.6  # a, between ½ and 1: the gain falls as t^−a at first
-    burn_in: float = 0.1  # the share of draws after which it falls as 1/t; for "sams"
-    flatness: float = 0.8  # δ is halved once no rung has less than 1 − flatness of its visits; for "wang_landau"
+    decay: float = 0.6
+    burn_in: float = 0.1
+    flatness: float = 0.8
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work."""
         if self.rule not in ("sams", "wang_landau"):
             raise InputError(f'`rule` must be "sams" or "wang_landau", got {self.rule!r}.')
         if not 1 <= self.update_steps <= min(self.num_steps, MAX_BLOCK_STEPS):
@@ -68,23 +86,25 @@ class SelfAdjusting(AbstractWarmup):
 
     def first(self, setup: Setup) -> Stage:
         """Ẑ as the ladder has it; draws of the base at uniform rungs, as for the paper's initial iterations."""
-        position = InitialIterations().first(setup).states
+        path = setup.ladder.path
+        position = base_positions(setup.key, path, uniform_rungs(setup.key, path.num_rungs, setup.num_chains))
         guess = jnp.tile(setup.ladder.log_z_guess, (setup.num_chains, 1))
         none, one = jnp.zeros_like(guess), jnp.ones(setup.num_chains)
         states = Guided(position, guess, guess, none, none, none, 0 * one, one)
-        kernel = GuidedTempering(setup.move)
-        return Stage("adjust", 0, setup.ladder, kernel, states, self.update_steps, self.update_steps)
+        return Stage.first(Adjusting(), setup.ladder, GuidedTempering(setup.move), states, self.update_steps)
 
     def after(self, setup: Setup, stage: Stage) -> Stage:
-        """Another short run with corrected Ẑ; after the last one, the run that counts."""
+        """Another short run with corrected Ẑ; after the last one, sampling."""
         states = self._updated(stage)
-        if stage.number + 1 < self.num_updates:
-            following = stage.next("adjust", setup.ladder, stage.kernel, states, self.update_steps)
-            return dataclasses.replace(following, block_steps=self.update_steps)
+        if not self.is_last_run(stage):
+            return stage.next(Adjusting(), setup.ladder, stage.kernel, states, self.update_steps)
         adjusted = self.outcome(stage)
         better = setup.ladder.with_log_z(adjusted.log_z.mean(axis=0))
-        sample = stage.next("sample", better, SimulatedTempering(setup.move), states.position, setup.num_steps)
-        return dataclasses.replace(sample, is_equilibrated=adjusted.is_equilibrated)
+        return setup.sampling_after(stage.with_found(is_equilibrated=adjusted.is_equilibrated), better, states.position)
+
+    def is_last_run(self, stage: Stage) -> bool:
+        """Whether no other short run follows this one."""
+        return stage.number + 1 == self.num_updates
 
     def outcome(self, stage: Stage) -> Adjusted:
         """What the groups have come to with the update that follows a finished stage."""
@@ -173,21 +193,39 @@ def halved(
     return delta, np.where(is_flat[:, None], 0.0, histogram)
 
 
-def adjust(key: Key, ladder: Ladder, move: AbstractMove, num_chains: int, how: SelfAdjusting) -> Adjusted:
+def adjust(
+    key: Key,
+    ladder: Ladder,
+    move: AbstractMove,
+    num_chains: int,
+    how: SelfAdjusting,
+    watch: Callable[[Stage], None] | None = None,
+) -> Adjusted:
     """All updates of an adjustment by itself, without the run that may follow it.
 
     ```python
     sams(adjust(key, ladder, BlockGibbs(), 100, SelfAdjusting()), log_z_base=path.log_z_base())
     ```
+
+    Args:
+        key: The random key.
+        ladder: The ladder, whose guess of log Z is the first.
+        move: How x moves.
+        num_chains: Chains; they form at most ten groups.
+        how: The rule of the updates, and their number.
+        watch: Called with every short run at its end.
+
+    Returns:
+        What the groups have come to, for `sams` or `wang_landau`.
     """
-    setup = Setup(key, ladder, move, num_chains)
-    stage = how.first(setup)
-    while True:
-        for reached in stage.walk(key, chunk_steps=how.update_steps):
-            stage = reached
-        if stage.number + 1 == how.num_updates:
+    for stage in walk_stages(how, Setup(key, ladder, move, num_chains)):
+        if not stage.is_finished:
+            continue
+        if watch is not None:
+            watch(stage)
+        if how.is_last_run(stage):
             return how.outcome(stage)
-        stage = how.after(setup, stage)
+    raise AssertionError("an adjustment has a last run")
 
 
 def _of_groups(by_chain: Any, groups: Int[np.ndarray, " chain"]) -> np.ndarray:

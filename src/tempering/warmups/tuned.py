@@ -7,7 +7,7 @@ every coordinate at every rung, from all draws weighted by q(k | x): the roots o
 """
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -17,8 +17,9 @@ from jaxtyping import Float
 
 from tempering._types import HostPerRung
 from tempering.kernels import AbstractMove, AbstractSizedMove, Held, Position, Schedule
-from tempering.sampling import AbstractWarmup, Setup, Stage
-from tempering.stats import MoveCounts, Recording, TuningCounts
+from tempering.ladder import LadderRule
+from tempering.sampling import AbstractStageKind, AbstractWarmup, Setup, Stage
+from tempering.stats import Keep, MoveCounts, MoveSums, TuningCounts
 from tempering.warmups.acceptance import fit_acceptance
 from tempering.warmups.starts import base_positions
 
@@ -29,12 +30,32 @@ _GAIN = 2.0  # of the stochastic approximation, in log ε per acceptance probabi
 _MAX_MOMENTS = 2**24  # rungs × coordinates × chains; beyond it coordinates are not rescaled, to save memory
 
 
+class Holding(AbstractStageKind):
+    """Moves at the base and at the target, to see how often they are accepted there."""
+
+    label: ClassVar[str] = "tuning steps"
+    num_blocks: ClassVar[int] = 1
+
+    def empty_record(self, stage: Stage, keep: Keep) -> MoveSums:
+        return MoveSums.empty(stage.ladder)
+
+
 @dataclasses.dataclass(frozen=True)
 class Tuned(AbstractWarmup):
     """Another warm-up, with a move whose step sizes are found on the way.
 
-    With `is_fixed` all rungs get the mean of the steps that were found, for comparison as in the paper. Without
-    `rescales` coordinates are not measured in their scale at each rung.
+    Moves without a given step size are tuned by default; this class is for those who want to say how.
+
+    ```python
+    tp.estimate(model, warmup=tp.warmups.Tuned(tp.AnnealedStart(), num_updates=40))
+    ```
+
+    Attributes:
+        inner: The other warm-up.
+        num_updates: Updates of the step sizes at the base and at the target, before the other warm-up.
+        update_steps: Steps between two of these updates.
+        is_fixed: Whether all rungs get the mean of the step sizes that were found, for comparison as in the paper.
+        rescales: Whether coordinates are measured in their scales at each rung.
     """
 
     inner: AbstractWarmup
@@ -45,8 +66,14 @@ class Tuned(AbstractWarmup):
 
     @property
     def shapes_the_run(self) -> bool:
-        """It chooses how x moves."""
         return True
+
+    @property
+    def can_respace(self) -> bool:
+        return self.inner.can_respace
+
+    def respacing(self, measure: str | None, chooses_number: bool, rule: LadderRule | None) -> "Tuned":
+        return dataclasses.replace(self, inner=self.inner.respacing(measure, chooses_number, rule))
 
     def first(self, setup: Setup) -> Stage:
         """Draws of the base, half of them held at the base and half at the target."""
@@ -60,29 +87,28 @@ class Tuned(AbstractWarmup):
         schedule = _scheduled(schedule, np.asarray(schedule.step_sizes), np.tile(scale, (path.num_rungs, 1)))
         return self._held(setup, _with(move, schedule), positions, 0)
 
-    def beginnings(self, setup: Setup) -> list[Stage]:
-        """The tuning, and what the other warm-up begins with."""
+    def templates(self, setup: Setup) -> list[Stage]:
         first = self.first(setup)
         move = first.move
         assert isinstance(move, AbstractSizedMove)
-        others = self.inner.beginnings(dataclasses.replace(setup, move=move))
+        others = self.inner.templates(dataclasses.replace(setup, move=move))
         return [first, *(self._ready(stage, move) for stage in others)]
 
     def after(self, setup: Setup, stage: Stage) -> Stage:
         """More tuning; then the stages of the other warm-up, each with the steps that the one before it suggests."""
         move = stage.move
         assert isinstance(move, AbstractSizedMove)
-        if stage.name == "tune":
+        if isinstance(stage.kind, Holding):
             return self._after_held(setup, stage, move)
         following = self.inner.after(setup, stage)
-        tuning = stage.recording.tuning if isinstance(stage.recording, Recording) else None
+        tuning = stage.recording.tuning if stage.kind.is_tempered else None
         if tuning is not None:
             knots = move.schedule.with_knots(
                 stage.ladder.path.betas, move.schedule.scales.shape[1]
             )  # rungs may have moved
             schedule = refitted(knots, tuning, move.target_accept)
             # Not before the draws that count: their steps are fitted in the units they are used in.
-            if self._rescales(setup) and not following.is_last:
+            if self._rescales(setup) and not following.is_sampling:
                 schedule = rescaled(schedule, tuning.scales())
             move = _with(move, schedule)
         return self._ready(following, move)
@@ -100,23 +126,23 @@ class Tuned(AbstractWarmup):
             following = self._held(setup, move, stage.states, done)
         else:
             following = self._ready(self.inner.first(dataclasses.replace(setup, move=move)), move)
-        return dataclasses.replace(following, warmup_steps=stage.warmup_steps + stage.num_steps)
+        return following.with_found(num_steps=stage.warmup.num_steps + stage.num_steps)
 
     def _held(self, setup: Setup, move: AbstractSizedMove, positions: Position, done: int) -> Stage:
-        steps = self.update_steps
-        return Stage("tune", _FIRST_NUMBER + done, setup.ladder, Held(move), positions, steps, steps)
+        stage = Stage.first(Holding(), setup.ladder, Held(move), positions, self.update_steps)
+        return dataclasses.replace(stage, number=_FIRST_NUMBER + done)
 
     def _ready(self, stage: Stage, move: AbstractSizedMove) -> Stage:
-        """The stage with this move: trying steps where they are still to be chosen, keeping to them elsewhere."""
-        schedule, is_tried = move.schedule, stage.name in ("equilibrate", "iterate")
-        if stage.is_last and self.is_fixed:
-            schedule = dataclasses.replace(
-                schedule, step_sizes=jnp.full_like(schedule.step_sizes, schedule.step_sizes.mean())
-            )
-        jitter = jnp.asarray(_WIDE if is_tried else _NARROW, jnp.float32)
-        center = _coordinates(stage.states.x).mean(axis=0) if is_tried else None
+        """The stage with this move: trying step sizes where they are still to be chosen, keeping to them elsewhere."""
+        schedule, kind = move.schedule, stage.kind
+        if stage.is_sampling and self.is_fixed:
+            mean = jnp.full_like(schedule.step_sizes, schedule.step_sizes.mean())
+            schedule = dataclasses.replace(schedule, step_sizes=mean)
+        jitter = jnp.asarray(_WIDE if kind.tries_step_sizes else _NARROW, jnp.float32)
+        if kind.tries_step_sizes:
+            kind = kind.tuned_about(_coordinates(stage.states.x).mean(axis=0))
         stage = stage.with_move(_with(move, dataclasses.replace(schedule, jitter=jitter)))
-        return dataclasses.replace(stage, center=center)
+        return dataclasses.replace(stage, kind=kind)
 
     def _rescales(self, setup: Setup) -> bool:
         """Whether coordinates are measured in their scales: if asked for, and if there is memory for their moments."""

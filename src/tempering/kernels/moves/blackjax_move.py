@@ -13,26 +13,26 @@ from tempering.ladder import AbstractPath, MoveInfo
 
 
 class BlackJAX(AbstractMove):
-    """One step of a BlackJAX algorithm at the density of the rung; at β = 0 an exact draw of the base instead.
+    """One step of a BlackJAX algorithm at the density of the rung, or an exact draw of the base at β = 0.
 
     ```python
     BlackJAX(lambda log_f, beta: blackjax.nuts(log_f, step_size=0.3, inverse_mass_matrix=jnp.ones(10)))
     ```
 
-    `make` gets log f_k as a function of x, and β_k, so that step sizes may depend on it; it returns an object with
-    `init(x)` and `step(key, state)`, whose state has a `position`. It must leave exp(log f) invariant and adapt
-    nothing. Each new `make` compiles anew.
+    Each new `make` function compiles again.
+
+    Attributes:
+        make: a function of log f_k (a function of x) and of β_k, which returns an object with `init(x)` and
+            `step(key, state)`, whose state has a `position`. It must leave exp(log f_k) invariant and adapt nothing.
     """
 
     make: Callable[[Callable[[State], Any], Any], Any]
 
     @property
     def redraws_base(self) -> bool:
-        """By `redrawn_at_base`."""
         return True
 
     def __call__(self, key: Key, path: AbstractPath, rung: Rung, x: State) -> tuple[State, MoveInfo]:
-        """The new position, and what the algorithm says of its acceptance."""
         key_step, key_base = jax.random.split(key)
         algorithm = self.make(lambda state: path.log_density(state, rung), path.betas[rung])
         state, info = algorithm.step(key_step, algorithm.init(x))

@@ -1,5 +1,7 @@
 """Gibbs moves, for models whose conditional laws can be drawn exactly."""
 
+import abc
+
 import equinox as eqx
 import jax
 
@@ -10,25 +12,40 @@ from tempering.ladder import AbstractPath, MoveInfo
 
 
 class AbstractGibbsPath(AbstractPath):
-    """A path whose model knows how to sweep through its own coordinates."""
+    """A path whose model can draw its own conditional laws."""
 
+    @abc.abstractmethod
     def gibbs_sweep(self, key: Key, rung: Rung, x: State) -> State:
-        """Redraw every coordinate of x once, leaving f_k invariant."""
-        raise NotImplementedError
+        """Redraw every coordinate of x once, leaving f_k invariant.
+
+        Args:
+            key: a JAX random key.
+            rung: the k of f_k.
+            x: the present state.
+
+        Returns:
+            The new state.
+        """
 
 
 class BlockGibbs(AbstractMove):
-    """Full sweeps of the path's own Gibbs sampler, one by default; for an RBM, h given v and then v given h."""
+    """Full sweeps of the path's own Gibbs sampler; for an RBM, h given v and then v given h.
+
+    Attributes:
+        num_sweeps: sweeps per move.
+    """
 
     num_sweeps: int = eqx.field(static=True, default=1)
 
     @property
     def redraws_base(self) -> bool:
-        """Where bits are independent, a sweep draws each of them afresh."""
+        return True  # the coordinates of a base are independent, and a sweep draws each of them
+
+    @property
+    def always_accepts(self) -> bool:
         return True
 
     def __call__(self, key: Key, path: AbstractPath, rung: Rung, x: State) -> tuple[State, MoveInfo]:
-        """Sweeps are always accepted."""
         if not isinstance(path, AbstractGibbsPath):
             raise InputError(
                 f"BlockGibbs needs a path that can sweep itself, as an RBM's can; got a {type(path).__name__}."

@@ -1,4 +1,4 @@
-"""A Gaussian target: log Z is known at every rung, by the moment-averaged path or by the geometric one."""
+"""A Gaussian target, whose log Z is known at every rung, along averaged moments or geometrically."""
 
 from typing import Any
 
@@ -9,61 +9,69 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from tempering._errors import InputError
+from tempering._precision import product
 from tempering._types import HostPerRung, Numbers, Scalar
 from tempering.bases import Normal, as_base, cholesky
-from tempering.kernels import HMC, AbstractMove
 from tempering.ladder import AbstractPath
+from tempering.models.density.log_density import AbstractDensity
 from tempering.models.density.trial import check_same_form
-from tempering.models.model import AbstractModel
 from tempering.paths import GaussianMomentPath, GeometricPath
 
 PATHS = ("moments", "geometric")
 
 
 class GaussianDensity(eqx.Module):
-    """−½ (x − μ)ᵀ Σ⁻¹ (x − μ), with arrays as fields."""
+    """The function −½ (x − μ)ᵀ Σ⁻¹ (x − μ) of x.
+
+    Attributes:
+        mean: μ.
+        whitener: L⁻¹, where L Lᵀ = Σ.
+    """
 
     mean: Float[Array, " dim"]
-    whitener: Float[Array, "dim dim"]  # L⁻¹, where L Lᵀ = Σ
+    whitener: Float[Array, "dim dim"]
 
     def __call__(self, x: Float[Array, " dim"]) -> Scalar:
-        """Unnormalised."""
-        z = jnp.dot(self.whitener, x - self.mean, precision=jax.lax.Precision.HIGHEST)
+        z = product(self.whitener, x - self.mean)
         return -0.5 * jnp.sum(z**2)
 
 
-class Gaussian(AbstractModel):
-    """f(x) = exp(−½ (x − μ)ᵀ Σ⁻¹ (x − μ)), so that log Z = ½ log det 2πΣ: a target to compare paths on.
+class Gaussian(AbstractDensity):
+    """A Gaussian target f(x) = exp(−½ (x − μ)ᵀ Σ⁻¹ (x − μ)), with log Z = ½ log det 2πΣ, to compare paths on.
 
     ```python
     Gaussian([8.0, 0.0], covariance=[[1.0, 0.3], [0.3, 0.5]])       # along averaged moments, from N(0, 1)
     Gaussian([8.0, 0.0], path="geometric", base=Normal(np.zeros(2), 3.0))
     ```
-
-    `covariance` is a matrix, a variance for each coordinate, or one for all. With "moments" the base must be `Normal`.
     """
 
     mean: Float[np.ndarray, " dim"]
     covariance: Float[np.ndarray, "dim dim"]
     log_f: GaussianDensity
     base: Any
-    kind: str = eqx.field(static=True)  # of the path
+    path_kind: str = eqx.field(static=True)
 
     def __init__(self, mean: Numbers, covariance: Numbers = 1.0, *, base: Any = None, path: str = "moments"):
-        """Kept in float64 on the host, where the factors are made too."""
+        """Check and factor the covariance.
+
+        Args:
+            mean: μ (dim,).
+            covariance: Σ (dim, dim), a variance for each coordinate (dim,), or one for all.
+            base: a base, by default a standard normal. With "moments" it must be a `Normal`.
+            path: "moments" for averaged moments, or "geometric".
+        """
         if path not in PATHS:
             raise InputError(f"Gaussian(path=...) must be one of {', '.join(PATHS)}; got {path!r}.")
         self.mean, self.covariance = _checked_moments(mean, covariance)
         whitener = np.linalg.inv(cholesky("Gaussian", "covariance", self.covariance))
         self.log_f = GaussianDensity(*(jnp.asarray(a, jnp.result_type(float)) for a in (self.mean, whitener)))
-        self.base, self.kind = Normal(np.zeros_like(self.mean)) if base is None else as_base(base), path
+        self.base, self.path_kind = Normal(np.zeros_like(self.mean)) if base is None else as_base(base), path
         self._check_base(self.base)
 
     def path(self, base: Any, betas: HostPerRung) -> AbstractPath:
-        """Along averaged moments or geometrically, from `base` or from the model's own."""
         chosen = self.base if base is None else as_base(base)
         self._check_base(chosen)
-        if self.kind == "geometric":
+        if self.path_kind == "geometric":
             return GeometricPath.create(self.log_f, chosen, betas)
         assert isinstance(chosen, Normal)
         root = np.asarray(chosen.scale, np.float64)
@@ -71,25 +79,12 @@ class Gaussian(AbstractModel):
         base_mean = np.asarray(chosen.mean, np.float64)
         return GaussianMomentPath.create(self.mean, self.covariance, base_mean, root @ root.T, betas)
 
-    def move(self) -> AbstractMove:
-        """HMC."""
-        return HMC()
-
-    def spacing(self) -> str:
-        """As for any density."""
-        return "adaptive"
-
     def quick_log_z(self) -> float:
-        """½ log det 2πΣ."""
         return 0.5 * float(np.linalg.slogdet(2 * np.pi * self.covariance)[1])
-
-    def keeps_draws(self) -> bool:
-        """As for any density."""
-        return True
 
     def _check_base(self, base: Any) -> None:
         check_same_form(base, jax.ShapeDtypeStruct(self.mean.shape, self.log_f.mean.dtype))
-        if self.kind == "moments" and not isinstance(base, Normal):
+        if self.path_kind == "moments" and not isinstance(base, Normal):
             raise InputError(
                 f"Moments are averaged between Gaussians: `base` must be a tp.Normal, got a {type(base).__name__}. "
                 'Or choose path="geometric".'

@@ -1,7 +1,7 @@
-"""Targets that people write down themselves: any log f with a base, or a likelihood with a prior."""
+"""Targets that users write down themselves: any log f with a base, or a likelihood with a prior."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import numpy as np
@@ -10,42 +10,83 @@ from jaxtyping import Array
 from tempering._errors import InputError
 from tempering._types import HostPerRung, LogF, State
 from tempering.bases import AbstractBase, as_base
-from tempering.kernels import AbstractMove
-from tempering.models.density.trial import check_same_form, checked_move, form_of
-from tempering.models.model import AbstractModel
+from tempering.kernels import HMC, AbstractMove
+from tempering.models.density.trial import check_same_form, checked_move, state_form
+from tempering.models.model import AbstractModel, named_leaves
 from tempering.paths import GeometricPath, LikelihoodPath
+from tempering.verdicts import Verdict
 
 _TWO_ENDS = np.array([0.0, 1.0])
 
 
 class AbstractDensity(AbstractModel):
-    """A model whose density people wrote themselves, and a move that was given or chosen by what its base draws."""
+    """A density of a state that is moved by HMC, with rungs that are spaced adaptively and draws that are kept."""
+
+    stuck_advice: ClassVar[str | None] = (
+        "choose a base that is wider than the target or closer to it, such as `base=tp.Normal(mean, std)`, or "
+        "rescale coordinates of very different sizes"
+    )
+
+    def move(self) -> AbstractMove:
+        return HMC()
+
+    def spacing(self) -> str:
+        return "adaptive"
+
+    def keeps_draws(self) -> bool:
+        return True
+
+    def advice(self, verdict: Verdict) -> str | None:
+        if verdict is not Verdict.FROZEN or not self.move().needs_gradient:
+            return super().advice(verdict)
+        return (
+            "check the gradient of the log density for NaN, and rescale coordinates of very different sizes. If that "
+            "is not enough, take a smaller step, `move=tp.HMC(0.01)`"
+        )
+
+
+class AbstractUserDensity(AbstractDensity):
+    """A density that a user wrote, with a move that was given or chosen by what its base draws.
+
+    Attributes:
+        own_move: the move.
+    """
 
     own_move: eqx.AbstractVar[AbstractMove]
 
     def move(self) -> AbstractMove:
-        """The one that was given; else flips for bits, HMC for numbers."""
         return self.own_move
 
-    def spacing(self) -> str:
-        """Where densities narrow by an unknown factor, the rungs must be found."""
-        return "adaptive"
 
-    def keeps_draws(self) -> bool:
-        """Draws of the target are half of what such models are for."""
-        return True
+class AbstractPosterior(AbstractUserDensity):
+    """A Bayesian model. It is always tempered from its prior, so that log Z is the log evidence.
+
+    Attributes:
+        prior: the prior.
+    """
+
+    prior: eqx.AbstractVar[AbstractBase]
+    stuck_advice: ClassVar[str | None] = (
+        "standardise the data, non-centre hierarchical parameters, reparametrise strongly correlated ones, "
+        "or tighten the priors"
+    )
+
+    def refuse_base(self, base: Any) -> None:
+        """Refuse any base: from another one than the prior, log Z would not be the evidence."""
+        if base is not None:
+            name = type(self).__name__
+            raise InputError(f"A {name} is tempered from its prior; give no `base`, or use LogDensity instead.")
 
 
-class LogDensity(AbstractDensity):
-    """Any unnormalised log f over a pytree of real arrays (or of bits), tempered from a base.
+class LogDensity(AbstractUserDensity):
+    """Any unnormalised log f over a pytree of real arrays or of bits, tempered from a base.
 
     ```python
     model = LogDensity(lambda x: -jnp.sum(x**4), base=Normal(jnp.zeros(3)))
     estimate(model).log_z                            # log ∫ f(x) dx
     ```
 
-    `log_f` is written with `jax.numpy`, for one x. Bits move by flips, everything else by Hamiltonian dynamics, which
-    needs a gradient, unless a `move` says otherwise.
+    `base` of `tp.estimate` may be another base, or a distribution with `log_prob` and `sample`.
     """
 
     log_f: LogF
@@ -53,29 +94,33 @@ class LogDensity(AbstractDensity):
     own_move: AbstractMove
 
     def __init__(self, log_f: LogF, base: Any, *, move: AbstractMove | None = None):
-        """Both are tried at draws of the base before anything runs."""
+        """Check the density at draws of the base.
+
+        Args:
+            log_f: the log density of one state x, unnormalised, written with `jax.numpy`.
+            base: a base, or a distribution with `log_prob` and `sample`. Its draws have the structure of x.
+            move: how x is moved; by default `BitFlips` for bits and `HMC`, which needs a gradient, for numbers.
+        """
         self.log_f, self.base = log_f, as_base(base)
         self.own_move = checked_move("log_f", log_f, self.base, move)
         self.path(None, _TWO_ENDS)  # refuses an improper base
 
     def path(self, base: Any, betas: HostPerRung) -> GeometricPath:
-        """The geometric path from `base`, if another one is given."""
         chosen = self.base if base is None else as_base(base)
         if base is not None:
-            check_same_form(chosen, form_of(self.base))
+            check_same_form(chosen, state_form(self.base))
             checked_move("log_f", self.log_f, chosen, self.own_move)
         return GeometricPath.create(self.log_f, chosen, betas)
 
 
-class Posterior(AbstractDensity):
-    """A Bayesian model, f(x) = prior(x) · likelihood(x): log Z is the log evidence, or marginal likelihood.
+class Posterior(AbstractPosterior):
+    """A Bayesian model, f(x) = prior(x) · likelihood(x): log Z is the log evidence, or log marginal likelihood.
 
     ```python
     model = Posterior(log_likelihood, prior=Normal(jnp.zeros(3), 10.0))
     ```
 
-    Tempering raises the likelihood to the power β, so that it goes from the prior to the posterior. `constrain` turns a
-    state into named parameters; `measure` says in words what log Z is an integral over.
+    Tempering raises the likelihood to the power β, from the prior at β = 0 to the posterior at β = 1.
     """
 
     log_likelihood: LogF
@@ -93,18 +138,23 @@ class Posterior(AbstractDensity):
         measure: str = "the prior as given",
         move: AbstractMove | None = None,
     ):
-        """The likelihood is tried at draws of the prior before anything runs."""
+        """Check the likelihood at draws of the prior.
+
+        Args:
+            log_likelihood: the log likelihood of one state x, written with `jax.numpy`.
+            prior: a base, or a distribution with `log_prob` and `sample`.
+            constrain: from a state to named parameters, for draws; by default the leaves of the state.
+            measure: what log Z is an integral over, in words.
+            move: how x is moved; by default `BitFlips` for bits and `HMC` for numbers.
+        """
         self.log_likelihood, self.prior = log_likelihood, as_base(prior)
         self.constrain, self.measure = constrain, measure
         self.own_move = checked_move("log_likelihood", log_likelihood, self.prior, move)
         self.path(None, _TWO_ENDS)  # refuses an improper prior
 
     def path(self, base: Any, betas: HostPerRung) -> LikelihoodPath:
-        """From the prior, always: another base would not be this model's evidence."""
-        if base is not None:
-            raise InputError("A Posterior is tempered from its prior; give no `base`, or use LogDensity instead.")
+        self.refuse_base(base)
         return LikelihoodPath.create(self.log_likelihood, self.prior, betas)
 
     def named(self, x: State) -> dict[str, Array]:
-        """By `constrain`, where it was given."""
-        return super().named(x) if self.constrain is None else self.constrain(x)
+        return named_leaves(x) if self.constrain is None else self.constrain(x)

@@ -1,4 +1,4 @@
-"""Mixtures of normal densities, whose log Z is known: targets to try things on."""
+"""Mixtures of normal densities: test targets, whose log Z is known."""
 
 from typing import Any
 
@@ -9,43 +9,45 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from tempering._errors import InputError
+from tempering._precision import HIGHEST
 from tempering._types import HostPerRung, Numbers, Scalar
 from tempering.bases import AbstractBase, Normal, as_base, cholesky
-from tempering.kernels import HMC, AbstractMove
-from tempering.models.density.trial import check_same_form
-from tempering.models.model import AbstractModel
+from tempering.models.density.log_density import AbstractDensity
+from tempering.models.density.trial import check_same_form, state_form
 from tempering.paths import GeometricPath
 
-_REACH = 2.0  # standard deviations of the default base within which every mean lies
+_REACH = 2.0  # every mean is within this many standard deviations of the default base
 
 
 class MixtureDensity(eqx.Module):
-    """log Σ_c w_c N(x; μ_c, Σ_c), with arrays as fields: new ones of the same shapes compile nothing anew."""
+    """The function log Σ_c w_c N(x; μ_c, Σ_c) of x. Other arrays of the same shapes do not compile again.
 
-    log_heights: Float[Array, " component"]  # log w_c − ½ log det 2πΣ_c
+    Attributes:
+        log_heights: log w_c − ½ log det 2πΣ_c.
+        means: μ_c.
+        whiteners: L⁻¹, where L Lᵀ = Σ_c.
+    """
+
+    log_heights: Float[Array, " component"]
     means: Float[Array, "component dim"]
-    whiteners: Float[Array, "component dim dim"]  # L⁻¹, where L Lᵀ = Σ_c
+    whiteners: Float[Array, "component dim dim"]
 
     def __call__(self, x: Float[Array, " dim"]) -> Scalar:
-        """By the log-sum-exp over components."""
-        z = jnp.einsum("cij,cj->ci", self.whiteners, x - self.means, precision=jax.lax.Precision.HIGHEST)
+        z = jnp.einsum("cij,cj->ci", self.whiteners, x - self.means, precision=HIGHEST)
         return jax.nn.logsumexp(self.log_heights - 0.5 * jnp.sum(z**2, axis=1))
 
 
-class GaussianMixture(AbstractModel):
-    """f(x) = Σ_c w_c N(x; μ_c, Σ_c) with any positive weights, so that log Z = log Σ_c w_c.
+class GaussianMixture(AbstractDensity):
+    """A mixture of normals, f(x) = Σ_c w_c N(x; μ_c, Σ_c), with log Z = log Σ_c w_c.
 
     ```python
     GaussianMixture([1, 3], means=[[-2.0, 0.0], [2.0, 1.0]], covariances=0.5)
     ```
 
-    Covariances are matrices (component, dim, dim), or one (dim, dim) for all; variances (component, dim); or one number
-    for each component or for all. Where shapes could be read in two ways, write the matrices out.
-
-    Without a `base` it is a normal with the mean and covariance that the mixture would have if its weights were equal,
-    so that a light component far away is covered too. The covariance is widened by the smallest factor, 1 or more, with
-    which every μ_c lies within two standard deviations and no component is wider than the base in any direction:
-    a wider one would cover no more and make the ladder longer, by √(dim/2) log(factor) for normal densities.
+    The default base is a normal with the mean and covariance that the mixture would have with equal weights, so that a
+    light component far away is covered too. Its covariance is multiplied by the smallest factor, 1 or more, with which
+    every μ_c is within two standard deviations and no component is wider than the base in any direction. A wider base
+    would cover no more and make the ladder longer, by √(dim/2) log(factor) for normal densities.
     """
 
     weights: Float[np.ndarray, " component"]
@@ -55,48 +57,48 @@ class GaussianMixture(AbstractModel):
     base: AbstractBase
 
     def __init__(self, weights: Numbers, means: Numbers, covariances: Numbers = 1.0, *, base: Any = None):
-        """Kept in float64 on the host, where the Cholesky factors are made too."""
+        """Check and factor the covariances.
+
+        Args:
+            weights: w_c (component,), positive; they need not sum to 1.
+            means: μ_c (component, dim).
+            covariances: matrices (component, dim, dim), or one (dim, dim) for all; variances (component, dim); or one
+                number for each component or for all. Where a shape could mean two of these, give all matrices.
+            base: a base, by default a normal that covers all components.
+        """
         self.weights, self.means = _checked_weights_and_means(weights, means)
         self.covariances = _as_matrices(covariances, *self.means.shape)
         roots = cholesky("GaussianMixture", "covariances", self.covariances)
         self.log_f = _density(self.weights, self.means, roots)
-        self.base = covering(self.means, self.covariances) if base is None else as_base(base)
+        self.base = covering_normal(self.means, self.covariances) if base is None else as_base(base)
         check_same_form(self.base, jax.ShapeDtypeStruct(self.means.shape[1:], self.log_f.means.dtype))
 
     def path(self, base: Any, betas: HostPerRung) -> GeometricPath:
-        """The geometric path from `base`, or from the mixture's own."""
         chosen = self.base if base is None else as_base(base)
-        check_same_form(chosen, jax.eval_shape(self.base.sample, jax.random.key(0)))
+        check_same_form(chosen, state_form(self.base))
         return GeometricPath.create(self.log_f, chosen, betas)
 
-    def move(self) -> AbstractMove:
-        """HMC."""
-        return HMC()
-
-    def spacing(self) -> str:
-        """As for any density."""
-        return "adaptive"
-
     def quick_log_z(self) -> float:
-        """log Σ_c w_c."""
         return float(np.logaddexp.reduce(np.log(self.weights)))
-
-    def keeps_draws(self) -> bool:
-        """Yes: whether both modes are there is the question."""
-        return True
 
 
 def paper_mixture() -> GaussianMixture:
-    """The example of Appendix E.1: two normals in 10 dimensions, covariance 0.5 I, 5 apart in the first; log Z = 0.
+    """The example of Appendix E.1 of the paper, with log Z = 0.
 
-    Tempered from N(0, 30 I), as in the paper.
+    It is a mixture of two normals in 10 dimensions with covariance 0.5 I, 5 apart along the first axis, tempered from
+    N(0, 30 I).
+
+    Returns:
+        The mixture.
     """
     means = np.zeros((2, 10))
     means[:, 0] = -2.5, 2.5
     return GaussianMixture([0.5, 0.5], means, 0.5, base=Normal(np.zeros(10), np.sqrt(30.0)))
 
 
-def covering(means: Float[np.ndarray, "component dim"], covariances: Float[np.ndarray, "component dim dim"]) -> Normal:
+def covering_normal(
+    means: Float[np.ndarray, "component dim"], covariances: Float[np.ndarray, "component dim dim"]
+) -> Normal:
     """The default base of a mixture, see `GaussianMixture`."""
     center = means.mean(axis=0)
     off = means - center

@@ -1,4 +1,4 @@
-"""Targets reached through densities that people choose themselves."""
+"""Targets that are reached through densities of the user's choice."""
 
 from typing import Any
 
@@ -10,14 +10,21 @@ import numpy as np
 from tempering._errors import InputError
 from tempering._types import HostPerRung, State
 from tempering.bases import AbstractBase, as_base
-from tempering.kernels import HMC, AbstractMove
-from tempering.models.density.log_density import AbstractDensity
-from tempering.models.density.trial import check_same_form, check_shape, checked_move, form_of, trial_draws, words_of
+from tempering.kernels import AbstractMove
+from tempering.models.density.log_density import AbstractUserDensity
+from tempering.models.density.trial import (
+    check_same_form,
+    check_shape,
+    checked_move,
+    describe_error,
+    state_form,
+    trial_draws,
+)
 from tempering.paths import SequencePath
 from tempering.paths.piecewise import LogFs, all_log_fs, checked_sequence
 
 
-class Sequence(AbstractDensity):
+class Sequence(AbstractUserDensity):
     """A target f_M with densities f_1 … f_{M−1} on the way to it, such as coarser models, or fewer constraints.
 
     ```python
@@ -25,8 +32,8 @@ class Sequence(AbstractDensity):
     Sequence(lambda x, m: -jnp.sum(x**2) * 2.0**m, base=Normal(np.zeros(3)), num_densities=10)     # m = 1 … 10
     ```
 
-    Rungs are spaced along the whole path, with geometric mixtures of neighbours between the densities; with
-    `betas=model.knots` they are the densities themselves. Moves are chosen as for a `LogDensity`.
+    Rungs are spaced along the whole path, with geometric mixtures of neighbours between the densities. With
+    `betas=model.knots` the rungs are the densities themselves.
     """
 
     log_fs: LogFs
@@ -36,47 +43,53 @@ class Sequence(AbstractDensity):
 
     def __init__(
         self,
-        log_fs: Any,  # functions of x, or one of (x, m); looked at below, with words for what is wrong
+        log_fs: Any,  # checked below
         base: Any,
         *,
         num_densities: Any = None,
         move: AbstractMove | None = None,
     ):
-        """Each density is tried at draws of the base before anything runs; the first must overlap with it."""
+        """Check each density at draws of the base; the first one must overlap with it.
+
+        Args:
+            log_fs: log densities as functions of x, the target last; or one function of (x, m), m = 1 … M.
+            base: a base, or a distribution with `log_prob` and `sample`.
+            num_densities: M, for a function of (x, m).
+            move: how x is moved; by default `BitFlips` for bits and `HMC` for numbers.
+        """
         self.log_fs, self.num_densities = checked_sequence(log_fs, num_densities)
         self.base = as_base(base)
-        self.own_move = self._tried(self.base, move)
+        self.own_move = self._checked_move(self.base, move)
         self.path(None, self.knots)  # refuses an improper base
 
     @property
     def knots(self) -> HostPerRung:
-        """β of the base and of each density."""
+        """The β of the base and of each density."""
         return np.linspace(0.0, 1.0, self.num_densities + 1)
 
     def path(self, base: Any, betas: HostPerRung) -> SequencePath:
-        """Through the densities, from `base` if another one is given."""
         chosen = self.base if base is None else as_base(base)
         if base is not None:
-            check_same_form(chosen, form_of(self.base))
-            self._tried(chosen, self.own_move)
+            check_same_form(chosen, state_form(self.base))
+            self._checked_move(chosen, self.own_move)
         return SequencePath.create(self.log_fs, chosen, betas, num_densities=self.num_densities)
 
-    def _tried(self, base: AbstractBase, move: AbstractMove | None) -> AbstractMove:
-        """How x is to be moved, once every density has been looked at, at draws of the base."""
-        log_fs, one = self.log_fs, form_of(base)
+    def _checked_move(self, base: AbstractBase, move: AbstractMove | None) -> AbstractMove:
+        """The move, once every density has been checked at draws of the base."""
+        log_fs, one = self.log_fs, state_form(base)
         if not isinstance(log_fs, tuple):
-            # A shape does not depend on m, and neither do mistakes in writing the function.
+            # Neither the shape nor an error in the function depends on m.
             chosen = checked_move("log_fs", lambda x: log_fs(x, np.int32(1)), base, move)
         else:
             for m, log_f in enumerate(log_fs):
                 check_shape(f"log_fs[{m}]", log_f, one)
             chosen = checked_move("log_fs[0]", log_fs[0], base, move)
-        _check_all(log_fs, self.num_densities, base, with_gradients=isinstance(chosen, HMC))
+        _check_all(log_fs, self.num_densities, base, with_gradients=chosen.needs_gradient)
         return chosen
 
 
 def _check_all(log_fs: LogFs, num_densities: int, base: AbstractBase, *, with_gradients: bool) -> None:
-    """Later densities may vanish at every draw of the base, since others lie between; they may be no NaN or +inf."""
+    """Refuse NaN and +inf. A later density may vanish at every draw of the base, since others are in between."""
     draws = trial_draws(base)
 
     def each(x):
@@ -93,9 +106,9 @@ def _check_all(log_fs: LogFs, num_densities: int, base: AbstractBase, *, with_gr
         return
     try:
         slopes = jax.jit(jax.vmap(lambda x: _slopes(log_fs, num_densities, x)))(draws)
-    except Exception as error:  # they are another's functions, and may raise anything
+    except Exception as error:  # a user's functions may raise anything
         cure = "Give move=tp.RandomWalk(), which needs none."
-        raise InputError(f"`log_fs` have values but no gradients: {words_of(error)}. {cure}") from error
+        raise InputError(f"`log_fs` have values but no gradients: {describe_error(error)}. {cure}") from error
     is_finite = [np.isfinite(leaf).reshape(*values.shape, -1).all(axis=2) for leaf in jax.tree.leaves(slopes)]
     is_wrong = (np.isfinite(values) & ~np.all(is_finite, axis=0)).any(axis=0)
     if is_wrong.any():
@@ -106,12 +119,12 @@ def _check_all(log_fs: LogFs, num_densities: int, base: AbstractBase, *, with_gr
 
 
 def _slopes(log_fs: LogFs, num_densities: int, x: State) -> State:
-    """The gradient of each, one by one: through a common sum a bad one would spoil the others."""
+    """The gradient of each density on its own: in the gradient of their sum one NaN would hide the others."""
     if not isinstance(log_fs, tuple):
         return jax.vmap(jax.grad(log_fs), in_axes=(None, 0))(x, jnp.arange(1, num_densities + 1))
     return jax.tree.map(lambda *rows: jnp.stack(rows), *(jax.grad(log_f)(x) for log_f in log_fs))
 
 
 def _first(is_wrong: Any) -> int:
-    """Counted from 1, as m is."""
+    """The first m with an error, counted from 1."""
     return int(np.argmax(is_wrong)) + 1

@@ -1,4 +1,4 @@
-"""Posteriors tempered by how many of the data they have seen."""
+"""Posteriors tempered by the number of data that they include."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,36 +11,44 @@ from tempering._errors import InputError
 from tempering._types import HostPerRung
 from tempering.bases import AbstractBase, as_base
 from tempering.kernels import AbstractMove
-from tempering.models.density.log_density import AbstractDensity
-from tempering.models.density.trial import checked_move, form_of, in_words, shape_at
+from tempering.models.density.log_density import AbstractPosterior
+from tempering.models.density.trial import checked_move, describe_form, result_form, state_form
 from tempering.paths import SubsampledPath
 
 
-class SubsampledPosterior(AbstractDensity):
-    """A `Posterior` whose data come in one by one along the path: rung β has seen the first βN of them.
+class SubsampledPosterior(AbstractPosterior):
+    """A Bayesian model whose data are added one by one along the path: rung β includes the first βN of them.
 
     ```python
     model = SubsampledPosterior(log_likelihoods, prior=Normal(jnp.zeros(3), 10.0))
     ```
 
-    `log_likelihoods` returns a number for each datum, which must be independent given x. Their order is random, but
-    fixed by `seed`: another one is another path to the same evidence (van de Meent, Paige and Wood 2014).
+    The order of the data is random, but fixed by `seed`. Another order is another path to the same evidence (van de
+    Meent, Paige and Wood 2014).
     """
 
     log_likelihoods: Callable[[Any], Float[Array, " datum"]]
     prior: AbstractBase
-    order: Int[np.ndarray, " datum"]
+    order: Int[np.ndarray, " datum"]  # the number of the datum that is added first, second, …
     own_move: AbstractMove
 
     def __init__(
         self,
-        log_likelihoods: Any,  # a function of x; looked at below, with words for what is wrong
+        log_likelihoods: Any,  # a function of x, checked below
         prior: Any,
         *,
         seed: int = 0,
         move: AbstractMove | None = None,
     ):
-        """The likelihood is tried at draws of the prior before anything runs."""
+        """Check the likelihood at draws of the prior.
+
+        Args:
+            log_likelihoods: the log likelihood of each datum (datum,) as a function of one state x. Data must be
+                independent given x.
+            prior: a base, or a distribution with `log_prob` and `sample`.
+            seed: the random seed of the order.
+            move: how x is moved; by default `BitFlips` for bits and `HMC` for numbers.
+        """
         self.log_likelihoods, self.prior = log_likelihoods, as_base(prior)
         num_data = _checked_length(log_likelihoods, self.prior)
         self.order = np.random.default_rng(_checked_seed(seed)).permutation(num_data)
@@ -49,25 +57,25 @@ class SubsampledPosterior(AbstractDensity):
 
     @property
     def num_data(self) -> int:
-        """N."""
+        """The number N of data."""
         return len(self.order)
 
     def path(self, base: Any, betas: HostPerRung) -> SubsampledPath:
-        """From the prior, always: another base would not be this model's evidence."""
-        if base is not None:
-            raise InputError("A SubsampledPosterior is tempered from its prior; give no `base`.")
+        self.refuse_base(base)
         return SubsampledPath.create(self.log_likelihoods, self.prior, self.order, betas)
 
 
 def _checked_length(log_likelihoods: Any, prior: AbstractBase) -> int:
-    """How many data there are, from the shape of what they give."""
+    """The number of data, from the shape of the log likelihoods."""
     if not callable(log_likelihoods):
         raise InputError(f"`log_likelihoods` must be a function of one state, got a {type(log_likelihoods).__name__}.")
-    answer = shape_at("log_likelihoods", log_likelihoods, form_of(prior))
+    answer = result_form("log_likelihoods", log_likelihoods, state_form(prior))
     shape = getattr(answer, "shape", None)
     if shape is None or len(shape) != 1 or shape[0] == 0:
         cure = " Do not add it up; or use tp.Posterior." if shape == () else ""
-        raise InputError(f"`log_likelihoods` must return a vector, one number a datum; got {in_words(answer)}.{cure}")
+        raise InputError(
+            f"`log_likelihoods` must return a vector, one number a datum; got {describe_form(answer)}.{cure}"
+        )
     return shape[0]
 
 

@@ -1,4 +1,4 @@
-"""A density is tried at draws of its base before anything runs, and refused in words where it cannot work."""
+"""A density is evaluated at draws of its base before anything runs, and refused where it cannot work."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,37 +12,39 @@ from tempering._types import LogF, State
 from tempering.bases import AbstractBase
 from tempering.kernels import HMC, AbstractMove, BitFlips
 
-_NUM_TRIALS = 64  # draws of the base at which a model is looked at before anything runs
+_NUM_TRIALS = 64  # draws of the base at which a density is evaluated
 
 
 def check_same_form(base: AbstractBase, expected: Any) -> None:
-    """Refuse a base whose draws are unlike the states of the model: another tree, other shapes."""
-    came = form_of(base)
+    """Refuse a base whose draws differ from the states of the model in structure or shape."""
+    came = state_form(base)
     shapes = [jax.tree.map(lambda leaf: leaf.shape, form) for form in (came, expected)]
     if shapes[0] != shapes[1]:
-        raise InputError(f"`base` must draw states {in_words(expected)} for this model, got {in_words(came)}.")
+        raise InputError(
+            f"`base` must draw states {describe_form(expected)} for this model, got {describe_form(came)}."
+        )
 
 
 def checked_move(name: str, log_f: LogF, base: AbstractBase, move: AbstractMove | None) -> AbstractMove:
-    """How x is to be moved, once log f and the base have been looked at, at draws of the base."""
+    """The move that was given, or the default one, once log f has been checked at draws of the base."""
     if not callable(log_f):
         raise InputError(f"`{name}` must be a function of one state, got a {type(log_f).__name__}.")
-    draws, one = trial_draws(base), form_of(base)
+    draws, one = trial_draws(base), state_form(base)
     if not jax.tree.leaves(one) or not all(jnp.issubdtype(a.dtype, jnp.floating) for a in jax.tree.leaves(one)):
         raise InputError(
-            f"`base` must draw arrays of real numbers, got {in_words(one)}. For bits use tp.Bernoulli, whose draws "
-            "are 0.0 and 1.0; whole numbers cannot be moved."
+            f"`base` must draw arrays of real numbers, got {describe_form(one)}. For bits use tp.Bernoulli, whose "
+            "draws are 0.0 and 1.0; whole numbers cannot be moved."
         )
     chosen = _default_move(draws) if move is None else move
     check_shape(name, log_f, one)
     _check_values(name, log_f, base, draws)
-    if isinstance(chosen, HMC):
+    if chosen.needs_gradient:
         _check_gradients(name, log_f, draws)
     return chosen
 
 
 def _default_move(draws: State) -> AbstractMove:
-    """By what the draws look like: a coordinate that is 0 or 1 at every one of them is a bit."""
+    """Flips for bits, HMC for numbers. A coordinate that is 0 or 1 in every draw counts as a bit."""
     rows = _rows(draws)
     is_bit = np.all((rows == 0) | (rows == 1), axis=0)
     if is_bit.all():
@@ -55,22 +57,23 @@ def _default_move(draws: State) -> AbstractMove:
     return HMC()
 
 
-def shape_at(name: str, log_f: Callable[..., Any], one: Any) -> Any:
-    """What log f returns for a draw of this form, without computing it; a function that fails is refused."""
+def result_form(name: str, log_f: Callable[..., Any], one: Any) -> Any:
+    """The shape and type of what log f returns, without computing it; a function that fails is refused."""
     try:
         return jax.eval_shape(log_f, one)
-    except Exception as error:  # it is another's function, and may raise anything
+    except Exception as error:  # a user's function may raise anything
         raise InputError(
-            f"`{name}` cannot be evaluated at a draw of its base, {in_words(one)}: {words_of(error)}. {_cure(error)}"
+            f"`{name}` cannot be evaluated at a draw of its base, {describe_form(one)}: {describe_error(error)}. "
+            f"{_cure(error)}"
         ) from error
 
 
 def check_shape(name: str, log_f: LogF, one: Any) -> None:
-    """Refuse what is not one real number for one x."""
-    answer = shape_at(name, log_f, one)
+    """Refuse a function that does not return one real number for one x."""
+    answer = result_form(name, log_f, one)
     if getattr(answer, "shape", None) != ():
         sums = " Add it up, with jnp.sum for instance." if getattr(answer, "shape", None) else ""
-        raise InputError(f"`{name}` must return one number for one x, got {in_words(answer)}.{sums}")
+        raise InputError(f"`{name}` must return one number for one x, got {describe_form(answer)}.{sums}")
     if not jnp.issubdtype(answer.dtype, jnp.floating):
         raise InputError(f"`{name}` must return a real number, got {answer.dtype}. Make it a float, as in 1.0 * x.")
 
@@ -81,7 +84,7 @@ def _check_values(name: str, log_f: LogF, base: AbstractBase, draws: State) -> N
             np.asarray(a) for a in jax.jit(jax.vmap(lambda x: (log_f(x), base.log_density(x))))(draws)
         )
     except Exception as error:
-        raise InputError(f"`{name}` cannot be compiled for many draws at once: {words_of(error)}.") from error
+        raise InputError(f"`{name}` cannot be compiled for many draws at once: {describe_error(error)}.") from error
     if not np.isfinite(base_values).any():
         raise InputError(f"`base` has no finite log density at any of {_NUM_TRIALS} of its own draws. Is it improper?")
     if np.isposinf(values).any() or np.isnan(values).all():
@@ -100,7 +103,7 @@ def _check_gradients(name: str, log_f: LogF, draws: State) -> None:
     try:
         values, gradients = jax.jit(jax.vmap(jax.value_and_grad(log_f)))(draws)
     except Exception as error:
-        raise InputError(f"`{name}` has a value but no gradient: {words_of(error)}. {cure}") from error
+        raise InputError(f"`{name}` has a value but no gradient: {describe_error(error)}. {cure}") from error
     num_bad = int(np.sum(np.isfinite(values) & ~np.isfinite(_rows(gradients)).all(axis=1)))
     if num_bad:
         raise InputError(
@@ -110,22 +113,22 @@ def _check_gradients(name: str, log_f: LogF, draws: State) -> None:
 
 
 def trial_draws(base: AbstractBase) -> State:
-    """The draws of a base at which models are looked at."""
+    """The draws of a base at which densities are checked."""
     return jax.jit(jax.vmap(base.sample))(jax.random.split(jax.random.key(0), _NUM_TRIALS))
 
 
-def form_of(base: AbstractBase) -> Any:
-    """Shapes and kinds of a draw."""
+def state_form(base: AbstractBase) -> Any:
+    """The structure, shapes and types of a draw of a base."""
     return jax.eval_shape(base.sample, jax.random.key(0))
 
 
 def _rows(draws: State) -> np.ndarray:
-    """All coordinates of each draw in a row."""
+    """One row per draw, with all its coordinates."""
     return np.concatenate([np.asarray(leaf).reshape(_NUM_TRIALS, -1) for leaf in jax.tree.leaves(draws)], axis=1)
 
 
-def in_words(form: Any) -> str:
-    """float32[3], or {'a': float32[], 'b': float32[3]}."""
+def describe_form(form: Any) -> str:
+    """A structure in words: float32[3], or {'a': float32[], 'b': float32[3]}."""
 
     def of_leaf(leaf: Any) -> Any:
         shape = getattr(leaf, "shape", None)
@@ -134,8 +137,8 @@ def in_words(form: Any) -> str:
     return str(jax.tree.map(of_leaf, form)).replace("'float", "float").replace("]'", "]")
 
 
-def words_of(error: Exception) -> str:
-    """The kind of an error and the first line that it says."""
+def describe_error(error: Exception) -> str:
+    """The type of an error and the first line of its message."""
     lines = str(error).strip().splitlines() or [""]
     return f"{type(error).__name__}: {lines[0][:200]}".rstrip(".: ")
 

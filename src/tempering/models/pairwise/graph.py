@@ -1,4 +1,4 @@
-"""Graphs of sites that interact in pairs: their edges, and the order in which sites can be redrawn side by side."""
+"""Graphs of sites that interact in pairs: their edges, and classes of sites that can be redrawn together."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,13 @@ from tempering._types import Numbers
 
 
 class Graph(NamedTuple):
-    """Pairs i < j with a coupling each, every pair at most once."""
+    """Pairs of sites with couplings.
+
+    Attributes:
+        num_sites: the number of sites.
+        edges: pairs i < j, each at most once.
+        couplings: one per edge.
+    """
 
     num_sites: int
     edges: Int[np.ndarray, "edge 2"]
@@ -24,10 +30,14 @@ class Graph(NamedTuple):
         return found
 
 
-def graph_of(name: str, couplings: Numbers, edges: Numbers | None, num_sites: int | None) -> Graph:
-    """What a person gave: a symmetric matrix, or edges with one coupling for all or one each.
+def checked_graph(name: str, couplings: Numbers, edges: Numbers | None, num_sites: int | None) -> Graph:
+    """The graph of a symmetric matrix, or of edges with one coupling for all or one each.
 
-    Without `num_sites` a list of edges has as many sites as its largest number says.
+    Args:
+        name: what couplings are called in errors.
+        couplings: the matrix, or the couplings of the edges.
+        edges: pairs of sites, or None.
+        num_sites: the number of sites, if it is known; otherwise the largest number in `edges` plus 1.
     """
     values = np.asarray(couplings, np.float64)
     if not np.all(np.isfinite(values)):
@@ -65,16 +75,17 @@ def _from_matrix(name: str, matrix: np.ndarray, num_sites: int | None) -> Graph:
 
 
 def merge_edges(num_sites: int, edges: Int[np.ndarray, "edge 2"], couplings: Float[np.ndarray, " edge"]) -> Graph:
-    """Each pair once: the couplings of a pair that is listed several times add up."""
+    """The graph with each pair once: the couplings of a pair that is listed several times are added."""
     ordered = np.sort(edges, axis=1).astype(np.int64)
     pairs, which = np.unique(ordered, axis=0, return_inverse=True)
     return Graph(num_sites, pairs, np.bincount(which.ravel(), couplings, minlength=len(pairs)))
 
 
 def square_edges(rows: int, columns: int, periodic: bool | tuple[bool, bool]) -> Int[np.ndarray, "edge 2"]:
-    """Bonds of a rectangle, site (r, c) being r · columns + c; (down, across) may be periodic one by one.
+    """The bonds of a square lattice, in which site (r, c) has the number r · columns + c.
 
-    A periodic side of 2 has two bonds between the same sites, as in the formulas for the torus.
+    `periodic` is for both directions or (down, across). A periodic side of 2 has two bonds between the same sites, as
+    in the formulas for the torus.
     """
     wraps = (periodic, periodic) if isinstance(periodic, bool) else periodic
     for side, wrap, name in ((rows, wraps[0], "rows"), (columns, wraps[1], "columns")):
@@ -92,8 +103,8 @@ def square_edges(rows: int, columns: int, periodic: bool | tuple[bool, bool]) ->
     return np.concatenate(bonds)
 
 
-def torus_of(graph: Graph) -> tuple[int, int, float] | None:
-    """Rows, columns and coupling, where the graph is a periodic square lattice with one coupling, row after row."""
+def find_torus(graph: Graph) -> tuple[int, int, float] | None:
+    """Rows, columns and coupling of a graph that is a periodic square lattice with one coupling; otherwise None."""
     for rows in range(2, graph.num_sites // 2 + 1):
         columns, rest = divmod(graph.num_sites, rows)
         if rest:
@@ -107,9 +118,10 @@ def torus_of(graph: Graph) -> tuple[int, int, float] | None:
 
 
 def colour_classes(graph: Graph) -> list[list[int]]:
-    """Sites in classes without an edge inside: each takes the first class in which it has no neighbour yet.
+    """Classes of sites without an edge inside a class, found greedily: a site joins the first class that it can.
 
-    In breadth-first order, so that a graph which needs two classes only, as a lattice with even sides, gets two.
+    Sites are visited in breadth-first order, so that a graph which needs only two classes, such as a lattice with even
+    sides, gets two.
     """
     neighbours = graph.neighbours()
     colours: dict[int, int] = {}

@@ -1,19 +1,19 @@
 """The Ising model on any graph, with Kaufman's exact answer on the torus."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from jaxtyping import Array, Float, Int, Num
+from jaxtyping import Float, Int
 
 from tempering._types import Numbers
-from tempering.models.pairwise.graph import graph_of, square_edges, torus_of
+from tempering.models.pairwise.graph import find_torus, square_edges
 from tempering.models.pairwise.kaufman import kaufman_log_z
-from tempering.models.pairwise.pair_model import AbstractPairModel, checked_fields, sites_in, wrong_base
-from tempering.models.pairwise.sites import Spins
+from tempering.models.pairwise.pair_model import AbstractSpinModel, checked_fields, pair_parameters
+from tempering.models.rows import wrong_base
 
 
-class Ising(AbstractPairModel):
-    """log f(s) = Σ_edges K_ij s_i s_j + Σ_i h_i s_i over spins s_i = ±1; a positive K aligns.
+class Ising(AbstractSpinModel):
+    """An Ising model: log f(s) = Σ_edges K_ij s_i s_j + Σ_i h_i s_i over spins s_i = ±1; a positive K aligns them.
 
     ```python
     Ising(couplings, fields)                     # a symmetric matrix K (site, site), fields (site,) or one number
@@ -21,18 +21,24 @@ class Ising(AbstractPairModel):
     Ising.square(16, 16, 0.44)                   # periodic in both directions
     ```
 
-    `base` may be "uniform" (the default), "field" for the model's own h, other fields (site,), or rows of ±1.
+    `base` of `tp.estimate` may be "uniform" (the default), "field" for the model's own h, other fields (site,), or rows
+    of ±1.
     """
 
     edges: Int[np.ndarray, "edge 2"]
-    couplings: Float[np.ndarray, " edge"]  # K
-    fields: Float[np.ndarray, " site"]  # h
+    couplings: Float[np.ndarray, " edge"]
+    fields: Float[np.ndarray, " site"]
+    low: ClassVar[int] = -1
 
     def __init__(self, couplings: Numbers, fields: Numbers = 0.0, *, edges: Numbers | None = None):
-        """A matrix, or edges with their couplings."""
-        graph = graph_of("couplings", couplings, edges, sites_in(fields))
-        self.edges, self.couplings = graph.edges, graph.couplings
-        self.fields = checked_fields("fields", fields, (graph.num_sites,))
+        """Check the parameters.
+
+        Args:
+            couplings: K, a symmetric matrix with a zero diagonal; or, with `edges`, one number or one per edge.
+            fields: h (site,), or one number.
+            edges: pairs of sites (edge, 2).
+        """
+        self.edges, self.couplings, self.fields = pair_parameters(couplings, fields, edges)
 
     @classmethod
     def square(
@@ -44,26 +50,20 @@ class Ising(AbstractPairModel):
         field: Numbers = 0.0,
         periodic: bool | tuple[bool, bool] = True,
     ) -> "Ising":
-        """A square lattice with one coupling; `periodic` may be (down, across). A periodic side of 2 has two bonds."""
+        """A square lattice with one coupling.
+
+        Args:
+            rows: sites from top to bottom.
+            columns: sites from left to right.
+            coupling: K.
+            field: h, one number or one per site.
+            periodic: whether opposite sides are joined, for both directions or as (down, across). A periodic side of 2
+                has two bonds between the same sites.
+        """
         edges = square_edges(rows, columns, periodic)
         return cls(coupling, checked_fields("field", field, (rows * columns,)), edges=edges)
 
-    @property
-    def values(self) -> Num[np.ndarray, " value"]:
-        """Down and up."""
-        return np.array([-1, 1])
-
-    @property
-    def codes(self) -> Float[np.ndarray, "value unit"]:
-        """φ(s) = s."""
-        return np.array([[-1.0], [1.0]])
-
-    def sites(self, fields: Float[Array, "site unit"]) -> Spins:
-        """Independent spins."""
-        return Spins(fields, low=-1)
-
     def base_fields(self, base: Any) -> Float[np.ndarray, "site unit"]:
-        """By name, fields, or rows of ±1, whose magnetisation is met."""
         if isinstance(base, str) and base in ("uniform", "field"):
             return (np.zeros(self.num_sites) if base == "uniform" else self.fields)[:, None]
         if isinstance(base, str) or np.ndim(base) not in (1, 2):
@@ -74,7 +74,7 @@ class Ising(AbstractPairModel):
         return 0.5 * np.log(up / down)[:, None]
 
     def quick_log_z(self) -> float | None:
-        """Kaufman's formula on the torus without a field; else by summing out sites, where that is quick."""
-        torus = None if np.any(self.fields) else torus_of(self.graph)
+        """Kaufman's formula on a torus without a field, otherwise elimination where that is quick."""
+        torus = None if np.any(self.fields) else find_torus(self.graph)
         answer = None if torus is None else kaufman_log_z(*torus)
         return super().quick_log_z() if answer is None else answer

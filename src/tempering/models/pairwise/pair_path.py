@@ -1,6 +1,6 @@
 """Tempered models of sites that interact in pairs, and their Gibbs sampler: one path for spins, bits and colours."""
 
-import dataclasses
+import abc
 from collections.abc import Callable
 
 import equinox as eqx
@@ -9,83 +9,101 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Num
 
+from tempering._precision import HIGHEST
 from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar
 from tempering.kernels import AbstractGibbsPath
-from tempering.ladder import checked_betas
 from tempering.models.pairwise.graph import Graph, colour_classes
 from tempering.models.pairwise.sites import AbstractSites
-from tempering.paths import AbstractLinearPath
+from tempering.paths import AbstractBasedPath, AbstractLinearPath
+from tempering.paths.linear import float32_betas
 
 Encode = Callable[[Array], Array]  # φ of `AbstractSites`
 
-_DENSE_BELOW = 32  # a gathered number costs about as much as this many multiply-adds of a matrix product, on a CPU
-_HIGHEST = jax.lax.Precision.HIGHEST
+_DENSE_BELOW = 32  # on a CPU a gathered number costs about as much as this many multiply-adds of a matrix product
 
 
 class AbstractBonds(eqx.Module):
-    """All couplings K_ij, with the sites laid out class by class: place c · width + i is site i of class c."""
+    """All couplings K_ij, with the sites in the order of their classes: place c · width + i is site i of class c."""
 
+    @abc.abstractmethod
     def pull(self, colour: Int[Array, ""], y: Num[Array, " place"], encode: Encode) -> Float[Array, "width unit"]:
         """Σ_j K_ij φ(y_j) for the sites i of one class."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def energy(self, x: Num[Array, " site"], site_at: Int[Array, "class width"], encode: Encode) -> Scalar:
         """Σ_edges K_ij φ(x_i) · φ(x_j)."""
-        raise NotImplementedError
 
 
 class SparseBonds(AbstractBonds):
-    """For lattices and other graphs with few neighbours a site: these are gathered one by one."""
+    """Couplings of lattices and other graphs with few neighbours per site, which are gathered one by one.
 
-    neighbours: Int[Array, "class width degree"]  # places; filled up with place 0
-    couplings: Float[Array, "class width degree"]  # filled up with 0
-    edges: Int[Array, "2 edge"]  # sites, not places: no need to lay out x only to know its energy
+    Attributes:
+        neighbours: the places of the neighbours of each site, padded with place 0.
+        couplings: their couplings, padded with 0.
+        edges: pairs of sites, not places, so that the energy needs no reordering.
+        edge_couplings: their couplings.
+    """
+
+    neighbours: Int[Array, "class width degree"]
+    couplings: Float[Array, "class width degree"]
+    edges: Int[Array, "2 edge"]
     edge_couplings: Float[Array, " edge"]
 
     def pull(self, colour: Int[Array, ""], y: Num[Array, " place"], encode: Encode) -> Float[Array, "width unit"]:
-        """A pass over width × degree numbers."""
         return jnp.sum(self.couplings[colour][..., None] * encode(y[self.neighbours[colour]]), axis=1)
 
     def energy(self, x: Num[Array, " site"], site_at: Int[Array, "class width"], encode: Encode) -> Scalar:
-        """Edge by edge: half the numbers that the sum over all neighbours would gather."""
+        # Edge by edge: a sum over all neighbours would gather twice as many numbers.
         ends = encode(x[self.edges[0]]) * encode(x[self.edges[1]])
         return jnp.sum(self.edge_couplings * jnp.sum(ends, axis=1))
 
 
 class DenseBonds(AbstractBonds):
-    """For graphs where most sites are neighbours, or that are small: matrix products."""
+    """Couplings of small or dense graphs, as a matrix."""
 
     matrix: Float[Array, "class width place"]
 
     def pull(self, colour: Int[Array, ""], y: Num[Array, " place"], encode: Encode) -> Float[Array, "width unit"]:
-        """The rows of one class."""
-        return jnp.matmul(self.matrix[colour], encode(y), precision=_HIGHEST)
+        return jnp.matmul(self.matrix[colour], encode(y), precision=HIGHEST)
 
     def energy(self, x: Num[Array, " site"], site_at: Int[Array, "class width"], encode: Encode) -> Scalar:
-        """½ Σ_ij K_ij φ_i · φ_j. Places that were filled up have no bonds: what stands there does not matter."""
-        phi = encode(x[site_at.ravel()])
-        pulls = jnp.matmul(self.matrix.reshape(-1, self.matrix.shape[-1]), phi, precision=_HIGHEST)
+        phi = encode(x[site_at.ravel()])  # padded places have no bonds, so their values do not matter
+        pulls = jnp.matmul(self.matrix.reshape(-1, self.matrix.shape[-1]), phi, precision=HIGHEST)
         return 0.5 * jnp.sum(phi * pulls)
 
 
-class PairPath(AbstractLinearPath, AbstractGibbsPath):
+class PairPath(AbstractLinearPath, AbstractBasedPath, AbstractGibbsPath):
     """Tempered pairwise models: log f_β(x) = β (Σ_edges K_ij φ(x_i)·φ(x_j) + Σ_i h_i·φ(x_i)) + (1 − β) log p_1(x).
 
     p_1 has independent sites with fields h⁰, so that a site given its neighbours is drawn in the field
     β (Σ_j K_ij φ(x_j) + h_i) + (1 − β) h⁰_i.
+
+    Attributes:
+        bonds: K.
+        fields: h.
+        base: p_1, which also defines the values of a site.
+        betas: inverse temperatures, from 0 to 1.
+        site_at: the site at each place; classes are padded with copies of site 0.
+        place_of: the place of each site.
     """
 
     bonds: AbstractBonds
-    fields: Float[Array, "site unit"]  # h
-    # p_1, and what values a site may have. Fields are frozen, so that a narrower type is safe.
-    base: AbstractSites  # pyright: ignore[reportIncompatibleVariableOverride]
+    fields: Float[Array, "site unit"]
+    base: AbstractSites  # pyright: ignore[reportIncompatibleVariableOverride]  (narrower, which is safe: it is frozen)
     betas: PerRung
-    site_at: Int[Array, "class width"]  # which site is at a place; classes are filled up with copies of site 0
+    site_at: Int[Array, "class width"]
     place_of: Int[Array, " site"]
 
     @classmethod
     def create(cls, graph: Graph, fields: np.ndarray, base: AbstractSites, betas: HostPerRung) -> "PairPath":
-        """Colour the graph and lay out its sites, once, on the host."""
+        """Colour the graph, order its sites by class, and make the path.
+
+        Args:
+            graph: the edges with K.
+            fields: h (site, unit).
+            base: p_1.
+            betas: inverse temperatures that rise from 0 to 1.
+        """
         classes = colour_classes(graph)
         width = max(len(sites) for sites in classes)
         site_at = np.zeros((len(classes), width), np.int32)
@@ -97,39 +115,32 @@ class PairPath(AbstractLinearPath, AbstractGibbsPath):
             bonds=_lay_out(graph, site_at.shape, place_of, num_units=fields.shape[1]),
             fields=jnp.asarray(fields, jnp.float32),
             base=base,
-            betas=jnp.asarray(checked_betas(betas), jnp.float32),
+            betas=float32_betas(betas),
             site_at=jnp.asarray(site_at),
             place_of=jnp.asarray(place_of),
         )
 
     def log_f(self, x: Num[Array, " site"]) -> Scalar:
-        """The target, unnormalised."""
+        """The log density of the target, unnormalised."""
         return self.bonds.energy(x, self.site_at, self.base.encode) + jnp.sum(self.fields * self.base.encode(x))
 
     def log_density(self, x: Num[Array, " site"], rung: Rung) -> Scalar:
-        """The formula above at one β."""
         beta = self.betas[rung]
         return beta * self.log_f(x) + (1 - beta) * self.base.log_density(x)
 
     def log_densities(self, x: Num[Array, " site"]) -> PerRung:
-        """All rungs from the two ends."""
         return self.betas * self.log_f(x) + (1 - self.betas) * self.base.log_density(x)
 
     def slope(self, x: Num[Array, " site"]) -> Scalar:
-        """log f − log p_1."""
         return self.log_f(x) - self.base.log_density(x)
 
-    def with_betas(self, betas: HostPerRung) -> "PairPath":
-        """The same two ends, other steps between them."""
-        return dataclasses.replace(self, betas=jnp.asarray(checked_betas(betas), jnp.float32))
-
     def gibbs_sweep(self, key: Key, rung: Rung, x: Num[Array, " site"]) -> Num[Array, " site"]:
-        """Redraw class after class given all others, up to the last class and back to the first.
+        """Redraw one class after the other given all others, up to the last class and back to the first.
 
-        Each class leaves f_k invariant and is reversible, but a sweep in one fixed order is not reversible, and
-        annealing downwards needs that. There and back is: the product P_1 … P_C … P_1 reads the same from both ends.
-        A random direction would be too, but chains that go different ways cannot share their index arrays: for two
-        classes it takes as long as the three updates here, and for more classes longer.
+        Each update leaves f_k invariant and is reversible, but a sweep in one fixed order is not reversible, which
+        reverse annealing needs. The palindrome P_1 … P_C … P_1 is reversible. So is a random direction, but then chains
+        in different directions cannot share their index arrays: for two classes it takes as long as the three updates
+        here, and for more classes longer.
         """
         num_classes, width = self.site_at.shape
         tour = jnp.asarray([*range(num_classes), *reversed(range(num_classes - 1))], jnp.int32)
@@ -147,7 +158,7 @@ class PairPath(AbstractLinearPath, AbstractGibbsPath):
 
 
 def _lay_out(graph: Graph, shape: tuple[int, int], place_of: np.ndarray, num_units: int) -> AbstractBonds:
-    """Dense where a product over all places is quicker than gathering the neighbours of one site after the other."""
+    """Dense bonds where a matrix product is faster than gathering the neighbours of each site."""
     num_classes, width = shape
     num_places = num_classes * width
     edges = place_of[graph.edges].reshape(-1, 2)

@@ -7,13 +7,14 @@ from jaxtyping import Array, Float, Int, Num
 
 from tempering._errors import InputError
 from tempering._types import Numbers
-from tempering.models.pairwise.graph import graph_of, square_edges
-from tempering.models.pairwise.pair_model import AbstractPairModel, checked_fields, wrong_base
+from tempering.models.pairwise.graph import square_edges
+from tempering.models.pairwise.pair_model import AbstractPairModel, checked_fields, pair_parameters
 from tempering.models.pairwise.sites import Colours
+from tempering.models.rows import wrong_base
 
 
 class Potts(AbstractPairModel):
-    """log f(s) = Σ_edges K_ij δ(s_i, s_j) + Σ_i h_i(s_i) over colours s_i = 0 … q − 1; a positive K aligns.
+    """A Potts model: log f(s) = Σ_edges K_ij δ(s_i, s_j) + Σ_i h_i(s_i) over colours s_i = 0 … q − 1.
 
     ```python
     Potts(3, couplings, fields)                     # K (site, site); h (site, colour), (colour,) or one number
@@ -21,22 +22,26 @@ class Potts(AbstractPairModel):
     Potts.square(3, 16, 16, 0.9)                    # periodic in both directions
     ```
 
-    `base` may be "uniform" (the default), "field" for the model's own h, other fields (site, colour) as floats, or rows
-    of colours as integers.
+    A positive K aligns neighbours. `base` of `tp.estimate` may be "uniform" (the default), "field" for the model's own
+    h, other fields (site, colour) as floats, or rows of colours as integers.
     """
 
     edges: Int[np.ndarray, "edge 2"]
-    couplings: Float[np.ndarray, " edge"]  # K
-    fields: Float[np.ndarray, "site colour"]  # h
+    couplings: Float[np.ndarray, " edge"]
+    fields: Float[np.ndarray, "site colour"]
 
     def __init__(self, num_colours: int, couplings: Numbers, fields: Numbers = 0.0, *, edges: Numbers | None = None):
-        """The number q of colours, then a matrix, or edges with their couplings."""
+        """Check the parameters.
+
+        Args:
+            num_colours: q, 2 or more.
+            couplings: K, a symmetric matrix with a zero diagonal; or, with `edges`, one number or one per edge.
+            fields: h (site, colour), (colour,) or one number.
+            edges: pairs of sites (edge, 2).
+        """
         if not isinstance(num_colours, int) or num_colours < 2:
             raise InputError(f"Potts(num_colours, ...) must be a whole number, 2 or more; got {num_colours!r}.")
-        num_sites = np.shape(fields)[0] if np.ndim(fields) == 2 else None
-        graph = graph_of("couplings", couplings, edges, num_sites)
-        self.edges, self.couplings = graph.edges, graph.couplings
-        self.fields = checked_fields("fields", fields, (graph.num_sites, num_colours))
+        self.edges, self.couplings, self.fields = pair_parameters(couplings, fields, edges, units=(num_colours,))
 
     @classmethod
     def square(
@@ -49,31 +54,36 @@ class Potts(AbstractPairModel):
         field: Numbers = 0.0,
         periodic: bool | tuple[bool, bool] = True,
     ) -> "Potts":
-        """A square lattice with one coupling; `periodic` may be (down, across). A periodic side of 2 has two bonds."""
+        """A square lattice with one coupling.
+
+        Args:
+            num_colours: q, 2 or more.
+            rows: sites from top to bottom.
+            columns: sites from left to right.
+            coupling: K.
+            field: h (site, colour), (colour,) or one number.
+            periodic: see `Ising.square`.
+        """
         edges = square_edges(rows, columns, periodic)
         return cls(num_colours, coupling, checked_fields("field", field, (rows * columns, num_colours)), edges=edges)
 
     @property
     def num_colours(self) -> int:
-        """q."""
+        """The number q of colours."""
         return self.fields.shape[1]
 
     @property
     def values(self) -> Num[np.ndarray, " value"]:
-        """The colours."""
         return np.arange(self.num_colours)
 
     @property
     def codes(self) -> Float[np.ndarray, "value unit"]:
-        """One-hot, so that φ(a)·φ(b) = δ(a, b)."""
-        return np.eye(self.num_colours)
+        return np.eye(self.num_colours)  # so that φ(a)·φ(b) = δ(a, b)
 
     def sites(self, fields: Float[Array, "site unit"]) -> Colours:
-        """Independent colours."""
         return Colours(fields)
 
     def base_fields(self, base: Any) -> Float[np.ndarray, "site unit"]:
-        """By name, fields, or rows of colours, whose frequencies are met."""
         if isinstance(base, str) and base in ("uniform", "field"):
             return np.zeros_like(self.fields) if base == "uniform" else self.fields
         if isinstance(base, str) or np.ndim(base) != 2:

@@ -1,11 +1,1 @@
 """Restricted Boltzmann machines: binary, Gaussian and categorical, and other paths to the binary one."""
-
-from tempering.models.rbm.averaged import MomentAveragedPath as MomentAveragedPath
-from tempering.models.rbm.averaged import MomentAveragedRBM as MomentAveragedRBM
-from tempering.models.rbm.binary import RBM as RBM
-from tempering.models.rbm.binary import RBMPath as RBMPath
-from tempering.models.rbm.binary import RBMState as RBMState
-from tempering.models.rbm.categorical import CategoricalRBM as CategoricalRBM
-from tempering.models.rbm.gaussian import GaussianRBM as GaussianRBM
-from tempering.models.rbm.joint import JointRBM as JointRBM
-from tempering.models.rbm.joint import JointRBMPath as JointRBMPath

@@ -1,4 +1,4 @@
-"""An RBM on the device, with many chains at once: what training and the matching of moments are made of."""
+"""An RBM on the device with many chains at once, for training and for the matching of moments."""
 
 from typing import NamedTuple, TypeAlias
 
@@ -6,14 +6,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from tempering._precision import product
 from tempering._types import Key
-from tempering.models.rbm.binary import random_bits
+from tempering.models.rbm.hidden_bits import random_bits
 
 Chains: TypeAlias = Float[Array, "chain visible"]
 
 
 class Parameters(NamedTuple):
-    """W, c and b as arrays of the device; gradients and optimizer states have the same form."""
+    """W, c and b on the device; gradients and optimizer states have the same form."""
 
     weights: Float[Array, "visible hidden"]
     vbias: Float[Array, " visible"]
@@ -21,7 +22,7 @@ class Parameters(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """What an RBM's law is known by: the means of v, of h, and of their products."""
+    """The moments E[v], E[h] and E[vhᵀ], which determine an RBM."""
 
     v: Float[Array, " visible"]
     h: Float[Array, " hidden"]
@@ -29,20 +30,20 @@ class Moments(NamedTuple):
 
 
 def moments_of(rbm: Parameters, v: Chains) -> Moments:
-    """Over the rows of v, with h by its probabilities."""
+    """Means over the rows of v, with the probabilities of h in place of h."""
     h = jax.nn.sigmoid(product(v, rbm.weights) + rbm.hbias)
     return Moments(jnp.mean(v, axis=0), jnp.mean(h, axis=0), product(v.T, h) / len(v))
 
 
 class MomentSums(NamedTuple):
-    """Moments on their way, over draws that count differently."""
+    """Running sums for the moments of weighted draws."""
 
     sums: Moments
     weight: Float[Array, ""]
 
     @classmethod
     def empty(cls, num_visible: int, num_hidden: int) -> "MomentSums":
-        """Of no draws."""
+        """The sums of no draws."""
         v, h = jnp.zeros(num_visible), jnp.zeros(num_hidden)
         return cls(Moments(v, h, jnp.zeros((num_visible, num_hidden))), jnp.zeros(()))
 
@@ -50,39 +51,34 @@ class MomentSums(NamedTuple):
     def from_chains(
         cls, v: Chains, field: Float[Array, "chain hidden"], weight: Float[Array, " chain"]
     ) -> "MomentSums":
-        """Of draws whose hidden fields vW + b are known."""
+        """The sums of one weighted draw per chain, whose hidden fields vW + b are known."""
         h = jax.nn.sigmoid(field)
         sums = Moments(product(weight, v), product(weight, h), product((weight[:, None] * v).T, h))
         return cls(sums, jnp.sum(weight))
 
     def plus(self, others: "MomentSums") -> "MomentSums":
-        """These draws and others."""
+        """The sums of these draws and others."""
         return jax.tree.map(jnp.add, self, others)
 
     def mean(self) -> Moments:
-        """Their weighted mean."""
+        """The weighted mean."""
         return jax.tree.map(lambda total: total / self.weight, self.sums)
 
 
 def weighted_moments(v: Chains, field: Float[Array, "chain hidden"], weight: Float[Array, " chain"]) -> Moments:
-    """The same for draws that count differently, whose hidden fields vW + b are known."""
+    """The moments of weighted draws, whose hidden fields vW + b are known."""
     return MomentSums.from_chains(v, field, weight).mean()
 
 
 def largest_field(rbm: Parameters) -> Float[Array, ""]:
-    """The largest |(vW)_j + b_j| that any pattern can reach."""
+    """The largest hidden field |(vW)_j + b_j| of any pattern."""
     highest = jnp.sum(jnp.maximum(rbm.weights, 0), axis=0) + rbm.hbias
     lowest = jnp.sum(jnp.minimum(rbm.weights, 0), axis=0) + rbm.hbias
     return jnp.maximum(jnp.max(highest), -jnp.min(lowest))
 
 
 def gibbs(key: Key, rbm: Parameters, v: Chains) -> Chains:
-    """h given v, then v given h, for every chain."""
+    """One Gibbs sweep of every chain: h given v, then v given h."""
     key_hidden, key_visible = jax.random.split(key)
     h = random_bits(key_hidden, product(v, rbm.weights) + rbm.hbias)
     return random_bits(key_visible, product(h, rbm.weights.T) + rbm.vbias)
-
-
-def product(a: Array, b: Array) -> Array:
-    """A matrix product in full precision: a GPU would otherwise round the weights to ten bits."""
-    return jnp.dot(a, b, precision=jax.lax.Precision.HIGHEST)

@@ -1,7 +1,9 @@
-"""Models of data with a layer of hidden bits that can be summed out: what other RBMs than the binary one share."""
+"""Models of data with a layer of hidden bits that is summed out: what all RBMs share."""
 
-from collections.abc import Iterator
-from typing import Any
+import abc
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -10,179 +12,283 @@ import numpy as np
 from jaxtyping import Array, Float, Num
 
 from tempering._errors import InputError
+from tempering._precision import product
 from tempering._softplus import SoftplusSums, fit_softplus_sums
 from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar
 from tempering.kernels import AbstractGibbsPath, AbstractMove, BlockGibbs
-from tempering.ladder import AbstractPath
+from tempering.ladder import AbstractPath, checked_betas
 from tempering.models.model import AbstractModel
 from tempering.models.rbm.enumeration import bit_patterns
 
-HIGHEST = jax.lax.Precision.HIGHEST  # a GPU would otherwise round the weights to ten bits
 _PATTERNS_AT_ONCE = 1024
 _QUICK_TERMS = 10**8  # (pattern, visible number) pairs: about two seconds
 _NEGLIGIBLE = 17.0  # log1p(exp(−17)) is 4e-8
-_WIDEST = 3000.0  # beyond that no basis of `_softplus` is large enough, and it would take a second to find that out
+_WIDEST = 3000.0  # beyond that no basis of `_softplus` is large enough, and the search for one takes a second
 
 
 class HiddenBitsState(eqx.Module):
-    """Visible units with their hidden field a, so that all rungs are known without a matrix product."""
+    """Visible units with their hidden fields. A sweep then costs two matrix products, and log f at all rungs none.
+
+    Attributes:
+        v: the visible units.
+        field: a(v), for a binary RBM vW + b.
+    """
 
     v: Num[Array, " visible"]
     field: Float[Array, " hidden"]
 
 
 class AbstractHiddenBitsPath(AbstractGibbsPath):
-    """f_β(v, h) = p_1(v)^(1 − β) (g(v) exp(h·a(v)))^β over hidden bits h, which are summed out:
+    """Tempered models f_β(v, h) = p_1(v)^(1 − β) (g(v) exp(h·a(v)))^β, whose hidden bits h are summed out:
 
-    log f_β(v) = (1 − β) log p_1(v) + β log g(v) + Σ_j softplus(β a_j(v)).
+        log f_β(v) = (1 − β) log p_1(v) + β log g(v) + Σ_j softplus(β a_j(v)).
+
+    Attributes:
+        hbias: b, the part of a(v) that does not depend on v.
+        betas: inverse temperatures, from 0 to 1.
+        sums: what gives Σ_j softplus(β a_j) at all rungs at once, see `_softplus`. None where the fields are so large
+            that no short basis serves; every rung is then computed on its own.
+        matrices: from features to log f, its slope and its curvature at every rung; empty where `sums` is None.
     """
 
+    hbias: eqx.AbstractVar[Float[Array, " hidden"]]
     betas: eqx.AbstractVar[PerRung]
-    sums: eqx.AbstractVar[SoftplusSums | None]  # all rungs at once, see `_softplus`; None: the plain way
+    sums: eqx.AbstractVar[SoftplusSums | None]
+    matrices: eqx.AbstractVar[tuple[Float[Array, "rung feature"], ...]]
 
+    @abc.abstractmethod
+    def fit_sums(self, betas: HostPerRung) -> SoftplusSums | None:
+        """`sums` for other inverse temperatures and the present parameters."""
+
+    @abc.abstractmethod
+    def log_z_visible(self) -> float:
+        """log Z of p_1."""
+
+    @abc.abstractmethod
+    def draw_base_visible(self, key: Key) -> Num[Array, " visible"]:
+        """v ~ p_1."""
+
+    @abc.abstractmethod
     def log_ends(self, v: Num[Array, " visible"]) -> tuple[Scalar, Scalar]:
         """log p_1(v), unnormalised, and log g(v)."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def hidden_field(self, v: Num[Array, " visible"]) -> Float[Array, " hidden"]:
         """The field a(v)."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def draw_visible(self, key: Key, beta: Scalar, h: Float[Array, " hidden"]) -> Num[Array, " visible"]:
         """v ~ p(v | h, β)."""
-        raise NotImplementedError
+
+    def log_visible(self, v: Num[Array, " visible"], beta: Scalar) -> Scalar:
+        """(1 − β) log p_1(v) + β log g(v)."""
+        at_base, at_target = self.log_ends(v)
+        return (1 - beta) * at_base + beta * at_target
+
+    def log_z_base(self) -> float:
+        return self.log_z_visible() + self.hbias.shape[0] * float(np.log(2))  # hidden bits are fair coins at β = 0
+
+    def sample_base(self, key: Key) -> HiddenBitsState:
+        return self.state_of(self.draw_base_visible(key))
 
     def state_of(self, v: Num[Array, " visible"]) -> HiddenBitsState:
-        """Visible units with their hidden field."""
+        """The state with these visible units."""
         return HiddenBitsState(v, self.hidden_field(v))
 
     def log_density(self, x: HiddenBitsState, rung: Rung) -> Scalar:
-        """The formula above, at one β."""
         beta = self.betas[rung]
-        at_base, at_target = self.log_ends(x.v)
-        return (1 - beta) * at_base + beta * at_target + jnp.sum(jax.nn.softplus(beta * x.field))
+        return self.log_visible(x.v, beta) + jnp.sum(jax.nn.softplus(beta * x.field))
 
     def log_densities(self, x: HiddenBitsState) -> PerRung:
-        """All rungs from a few sums over the hidden units."""
-        if self.sums is None:
-            return super().log_densities(x)
-        at_base, at_target, modes = self._parts(x)
-        rest = jnp.dot(modes, self.sums.expand.T, precision=HIGHEST)
-        return (1 - self.betas) * at_base + self.betas * at_target + rest
+        return super().log_densities(x) if self.sums is None else self._expanded(x, self.matrices[0])
+
+    def slopes(self, x: HiddenBitsState) -> PerRung:
+        """log g(v) − log p_1(v) + Σ_j a_j σ(β_k a_j)."""
+        return super().slopes(x) if self.sums is None else self._expanded(x, self.matrices[1])
+
+    def curvatures(self, x: HiddenBitsState) -> PerRung:
+        """Σ_j a_j² σ(β_k a_j) σ(−β_k a_j)."""
+        return super().curvatures(x) if self.sums is None else self._expanded(x, self.matrices[2])
 
     def features(self, x: HiddenBitsState) -> Float[Array, " feature"]:
-        """log p_1(v), log g(v) + Σ_j max(a_j, 0), and the modes of `_softplus`."""
+        """log p_1(v), log g(v) + Σ_j max(a_j, 0), and the modes of `_softplus`: log f is linear in them."""
         if self.sums is None:
             return super().features(x)
-        at_base, at_target, modes = self._parts(x)
-        return jnp.concatenate([jnp.stack([at_base, at_target]), modes])
+        at_base, at_target = self.log_ends(x.v)
+        at_target = at_target + jnp.sum(jnp.maximum(x.field, 0))
+        return jnp.concatenate([jnp.stack([at_base, at_target]), self.sums.modes(x.field)])
 
     def feature_matrix(self) -> Float[np.ndarray, "rung feature"]:
-        """1 − β, β, and what the modes become at each rung."""
-        if self.sums is None:
-            return super().feature_matrix()
-        betas = np.asarray(self.betas, np.float64)
-        return np.column_stack([1 - betas, betas, np.asarray(self.sums.expand, np.float64)])
+        return super().feature_matrix() if self.sums is None else np.asarray(self.matrices[0], np.float64)
+
+    def with_betas(self, betas: HostPerRung) -> "AbstractHiddenBitsPath":
+        """The same model and base at other inverse temperatures; `sums` are fitted again."""
+        betas = checked_betas(betas)
+        return dataclasses.replace(self, **rung_fields(betas, self.fit_sums(betas)))
 
     def gibbs_sweep(self, key: Key, rung: Rung, x: HiddenBitsState) -> HiddenBitsState:
-        """h ~ p(h | v, β), then v ~ p(v | h, β): reversible in v, as any there and back between two blocks."""
+        """h ~ p(h | v, β), then v ~ p(v | h, β): reversible in v."""
         key_hidden, key_visible = jax.random.split(key)
         beta = self.betas[rung]
-        is_on = jax.random.uniform(key_hidden, x.field.shape) < jax.nn.sigmoid(beta * x.field)
-        return self.state_of(self.draw_visible(key_visible, beta, is_on.astype(jnp.float32)))
+        return self.state_of(self.draw_visible(key_visible, beta, random_bits(key_hidden, beta * x.field)))
 
-    def _parts(self, x: HiddenBitsState) -> tuple[Scalar, Scalar, Float[Array, " mode"]]:
-        assert self.sums is not None
-        at_base, at_target = self.log_ends(x.v)
-        return at_base, at_target + jnp.sum(jnp.maximum(x.field, 0)), self.sums.modes(x.field)
+    def _expanded(self, x: HiddenBitsState, matrix: Float[Array, "rung feature"]) -> PerRung:
+        return product(self.features(x), matrix.T)  # chains stay the leading axis
 
 
 class AbstractHiddenBitsModel(AbstractModel):
-    """Data over which a layer of hidden bits stands; its log Z is exact where the hidden bits can be listed."""
+    """A model of rows of data with a layer of hidden bits.
 
-    hbias: eqx.AbstractVar[Float[np.ndarray, " hidden"]]  # b
+    Attributes:
+        weights: W, with the visible units first and the hidden units last.
+        hbias: b.
+    """
+
+    weights: eqx.AbstractVar[Any]
+    hbias: eqx.AbstractVar[Any]
+    row_dtype: ClassVar[Any] = jnp.float32  # of visible units on the device
+    stuck_advice: ClassVar[str | None] = "start from the training data, `base=data`"
+
+    @property
+    def num_visible(self) -> int:
+        """The number of visible units."""
+        return self.weights.shape[0]
 
     @property
     def num_hidden(self) -> int:
-        """J."""
-        return self.hbias.shape[0]
+        """The number of hidden units."""
+        return self.weights.shape[-1]
 
-    def log_visible_z(self, h: Float[np.ndarray, "pattern hidden"]) -> Float[np.ndarray, " pattern"]:
-        """log Σ_v (or ∫ dv) f(v, h) without h·b, for patterns of the hidden bits."""
-        raise NotImplementedError
+    @property
+    def reads_rows(self) -> bool:
+        return True
 
-    def num_visible_numbers(self) -> int:
-        """How many numbers `log_visible_z` touches per pattern."""
-        raise NotImplementedError
-
+    @abc.abstractmethod
     def checked_data(self, data: Any) -> np.ndarray:
-        """Rows that this model is about, or an error."""
-        raise NotImplementedError
+        """Rows of data of this model's kind, refused otherwise."""
 
     def move(self) -> AbstractMove:
-        """A sweep of block Gibbs."""
         return BlockGibbs()
 
+    def states_of(self, path: AbstractPath, rows: np.ndarray) -> HiddenBitsState:
+        assert isinstance(path, AbstractHiddenBitsPath)
+        return jax.vmap(path.state_of)(jnp.asarray(self.checked_data(rows), self.row_dtype))
+
+
+class AbstractListedBitsModel(AbstractHiddenBitsModel):
+    """A model whose log Z is exact where its hidden bits can be enumerated."""
+
+    @abc.abstractmethod
+    def log_visible_z(self, h: Float[np.ndarray, "pattern hidden"]) -> Float[np.ndarray, " pattern"]:
+        """log Σ_v (or ∫ dv) f(v, h) without h·b, for patterns of the hidden bits."""
+
+    @property
+    @abc.abstractmethod
+    def num_visible_numbers(self) -> int:
+        """The number of visible numbers that `log_visible_z` computes per pattern."""
+
     def exact_log_z(self, max_hidden: int = 20) -> float:
-        """By listing the hidden bits; costs 2^hidden, so it is refused above `max_hidden`."""
+        """The exact log Z, by enumeration of the hidden bits.
+
+        Args:
+            max_hidden: the largest number of hidden bits; more are refused, since time doubles with each.
+
+        Returns:
+            log Z.
+        """
         if self.num_hidden > max_hidden:
             raise InputError(
                 f"exact_log_z needs at most max_hidden={max_hidden} hidden bits, got {self.num_hidden}. "
                 "Estimate log Z by sampling, or raise max_hidden (each doubles time)."
             )
         log_z = -np.inf
-        for h in _patterns(self.num_hidden):
+        for h in _pattern_tables(self.num_hidden):
             log_f = h @ self.hbias + self.log_visible_z(h)
             log_z = np.logaddexp(log_z, np.logaddexp.reduce(log_f))
         return float(log_z)
 
     def quick_log_z(self) -> float | None:
-        """The same where it takes about two seconds at most."""
-        if self.num_hidden > 20 or 2**self.num_hidden * self.num_visible_numbers() > _QUICK_TERMS:
+        if self.num_hidden > 20 or 2**self.num_hidden * self.num_visible_numbers > _QUICK_TERMS:
             return None
         return self.exact_log_z()
 
-    def states_of(self, path: AbstractPath, rows: np.ndarray) -> HiddenBitsState:
-        """Rows of data with their hidden fields."""
-        assert isinstance(path, AbstractHiddenBitsPath)
-        rows = self.checked_data(rows)
-        return jax.vmap(path.state_of)(jnp.asarray(rows, jnp.float32 if rows.dtype.kind == "f" else jnp.int32))
+
+def random_bits(key: Key, logits: Float[Array, "*unit"]) -> Float[Array, "*unit"]:
+    """1.0 with these log-odds, else 0.0."""
+    return (jax.random.uniform(key, logits.shape) < jax.nn.sigmoid(logits)).astype(jnp.float32)
+
+
+def float32_arrays(**arrays: Any) -> dict[str, Any]:
+    """Arrays on the device, as a path keeps them."""
+    return {name: jnp.asarray(array, jnp.float32) for name, array in arrays.items()}
+
+
+def rung_fields(betas: HostPerRung, sums: SoftplusSums | None) -> dict[str, Any]:
+    """The fields of a path that depend on its inverse temperatures."""
+    fields = {"betas": jnp.asarray(betas, jnp.float32), "sums": sums}
+    if sums is None:
+        return {**fields, "matrices": ()}
+    zeros, ones = np.zeros_like(betas), np.ones_like(betas)
+    columns = (
+        (1 - betas, betas, sums.expand),
+        (-ones, ones, sums.expand_slopes),
+        (zeros, zeros, sums.expand_curvatures),
+    )
+    return {**fields, "matrices": tuple(jnp.column_stack(parts).astype(jnp.float32) for parts in columns)}
 
 
 def sums_for_any_field(betas: HostPerRung) -> SoftplusSums | None:
-    """Sums that hold for fields without a bound.
+    """Sums that hold for fields without a bound, or None where no basis is large enough, as on very long ladders.
 
-    Beyond 17/β, β being the smallest above 0, log1p(exp(−β|a|)) is 0 at every rung but the base, and there it is log 2
-    for any a; a basis that reaches that far is right everywhere. None where none here does, as on very long ladders.
+    With the smallest β above 0, log1p(exp(−β|a|)) is negligible for |a| > 17/β at every rung but the base, where it is
+    log 2 for any a. So a basis that holds up to there holds everywhere.
     """
     largest = _NEGLIGIBLE / betas[1]
     return fit_softplus_sums(betas, largest) if largest <= _WIDEST else None
 
 
+def largest_field(high: np.ndarray, low: np.ndarray, hbias: np.ndarray) -> float:
+    """The largest |a_j| of any row, from the largest and the smallest contribution (visible, hidden) of each unit."""
+    return float(max((high.sum(axis=0) + hbias).max(), -(low.sum(axis=0) + hbias).min()))
+
+
 def softplus(field: np.ndarray) -> np.ndarray:
     """log(1 + e^field) on the host."""
-    return np.logaddexp(0.0, field)
+    return np.maximum(field, 0) + np.log1p(np.exp(-np.abs(field)))
 
 
-def checked_parameters(model: str, shapes: dict[str, tuple[int, ...]], arrays: dict[str, Any]) -> list[np.ndarray]:
-    """Arrays in float64, refused where a shape or a value cannot be right."""
-    checked = []
-    for name, array in arrays.items():
-        array = np.asarray(array, np.float64)
-        if array.shape != shapes[name]:
-            raise InputError(
-                f"{model}({name}=...) must have shape {shapes[name]} to fit its weights, got {array.shape}."
-            )
-        if not np.all(np.isfinite(array)):
-            raise InputError(
-                f"{model}({name}=...) must be finite, got {np.sum(~np.isfinite(array))} NaN or infinite values."
-            )
-        checked.append(array)
+def in_blocks(log_density: Callable[[np.ndarray], np.ndarray], rows: np.ndarray, size: int) -> np.ndarray:
+    """A function of rows, applied to `size` rows at a time so that its tables stay small."""
+    return np.concatenate([log_density(rows[start : start + size]) for start in range(0, len(rows), size)])
+
+
+def checked_parameters(model: str, axes: dict[str, str], *arrays: Any, on_device: bool = False) -> list[Any]:
+    """Arrays in float64, refused where a shape or a value cannot be right.
+
+    Args:
+        model: the model's name, for errors.
+        axes: the name of each array and its axes, such as {"weights": "visible hidden", "vbias": "visible"}. The
+            first array has all axes.
+        arrays: one per name.
+        on_device: whether JAX arrays stay as they are; their values are then not looked at.
+    """
+    keeps = [on_device and isinstance(array, jax.Array) for array in arrays]
+    checked = [a if keep else np.asarray(a, np.float64) for a, keep in zip(arrays, keeps, strict=True)]
+    all_axes = next(iter(axes.values())).split()
+    sizes = dict(zip(all_axes, checked[0].shape, strict=False))
+    for (name, own_axes), array, keep in zip(axes.items(), checked, keeps, strict=True):
+        shape = tuple(sizes.get(axis) for axis in own_axes.split())
+        if array.shape != shape:
+            expected = f"{shape}, to fit the weights" if name != "weights" else f"({', '.join(all_axes)})"
+            raise InputError(f"{model}({name}=...) must have shape {expected}; got {array.shape}.")
+        if not keep and not np.all(np.isfinite(array)):
+            num_bad = np.sum(~np.isfinite(array))
+            raise InputError(f"{model}({name}=...) must be finite, got {num_bad} NaN or infinite values.")
     return checked
 
 
-def _patterns(num_bits: int) -> Iterator[Float[np.ndarray, "pattern bit"]]:
-    """All patterns of bits, a table at a time: the low bits vary within it, the high ones from one to the next."""
+def _pattern_tables(num_bits: int) -> Iterator[Float[np.ndarray, "pattern bit"]]:
+    """All patterns of bits, one table at a time. The low bits vary within a table, the high ones between tables."""
     num_low = min(num_bits, _PATTERNS_AT_ONCE.bit_length() - 1)
     low = bit_patterns(num_low).astype(np.float64)
     for high in bit_patterns(num_bits - num_low):

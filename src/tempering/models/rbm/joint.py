@@ -1,7 +1,6 @@
-"""The RBM's path that keeps the hidden units in its state: there to be compared with, not to be used."""
+"""The RBM's path that keeps the hidden units in its state: for comparison, not for use."""
 
-import dataclasses
-from typing import Any
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -10,129 +9,100 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from tempering._errors import InputError
+from tempering._precision import product
 from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar, State
-from tempering.kernels import AbstractGibbsPath, AbstractMove, BlockGibbs
+from tempering.bases import log_z_of_bits
+from tempering.kernels import AbstractGibbsPath
 from tempering.ladder import AbstractPath, checked_betas
-from tempering.models.model import AbstractModel
-from tempering.models.rbm.binary import RBM, Base, random_bits
+from tempering.models.rbm.binary import RBM, AbstractRBMVariant, Base
+from tempering.models.rbm.hidden_bits import float32_arrays, random_bits
+from tempering.paths import AbstractLinearPath
 
-_HIGHEST = jax.lax.Precision.HIGHEST
 
-
-class JointRBM(AbstractModel):
+class JointRBM(AbstractRBMVariant):
     """An RBM tempered over x = (v, h). It gets stuck: use `RBM`, whose path sums h out.
 
-    Rungs are drawn from q(k | v, h), far narrower than q(k | v), so chains hardly move over the ladder. On an RBM of
-    784 × 500 units, warmed up as in the paper, it was 41 nats off with a claimed error of 0.3. It is here to show that.
+    Rungs are drawn from q(k | v, h), which is far narrower than q(k | v), so that chains hardly move over the ladder.
+    On an RBM of 784 × 500 units, warmed up as in the paper, it was 41 nats off with a claimed error of 0.3. This class
+    exists to show that. Rows of data have no h, so no chain can start from them.
     """
 
     rbm: RBM
+    stuck_advice: ClassVar[str | None] = "use the RBM itself, whose path sums the hidden units out"
 
     def path(self, base: Base, betas: HostPerRung) -> "JointRBMPath":
-        """From the same bases as an RBM's own path."""
         logits = self.rbm.base_logits("bias" if base is None else base)
-        values = (self.rbm.weights, self.rbm.vbias, self.rbm.hbias, logits, checked_betas(betas))
-        return JointRBMPath(*(jnp.asarray(value, jnp.float32) for value in values))
-
-    def move(self) -> AbstractMove:
-        """A sweep of block Gibbs."""
-        return BlockGibbs()
-
-    def quick_log_z(self) -> float | None:
-        """The RBM's: Z is the same sum over v and h."""
-        return self.rbm.quick_log_z()
-
-    def exact_log_z(self, max_units: int = 25) -> float:
-        """The RBM's, by enumeration."""
-        return self.rbm.exact_log_z(max_units)
-
-    def log_density(self, data: Any) -> Float[np.ndarray, " row"]:
-        """log Σ_h f(v, h) of each row, as the RBM has it."""
-        return self.rbm.log_density(data)
+        arrays = {"weights": self.rbm.weights, "vbias": self.rbm.vbias, "hbias": self.rbm.hbias}
+        return JointRBMPath(**float32_arrays(**arrays, base_logits=logits, betas=checked_betas(betas)))
 
     def states_of(self, path: AbstractPath, rows: np.ndarray) -> State:
-        """Rows of data have no h."""
         raise InputError("A JointRBM's states hold h, which rows of data have not. Use the RBM itself.")
 
 
 class JointState(eqx.Module):
-    """Both layers, and log f(v, h) of the target, which a sweep knows anyway."""
+    """Both layers, and log f(v, h) of the target, which a sweep computes anyway.
+
+    Attributes:
+        v, h: the visible and the hidden units.
+        log_target: v·c + vᵀWh + h·b.
+    """
 
     v: Float[Array, " visible"]
     h: Float[Array, " hidden"]
     log_target: Scalar
 
 
-class JointRBMPath(AbstractGibbsPath):
-    """f_β(v, h) = exp((1 − β) v·c_A + β (v·c + vᵀWh + h·b)): log f is linear in β."""
+class JointRBMPath(AbstractLinearPath, AbstractGibbsPath):
+    """The path f_β(v, h) = exp((1 − β) v·c_A + β (v·c + vᵀWh + h·b)): log f is linear in β.
+
+    Attributes:
+        weights, vbias, hbias: W, c and b.
+        base_logits: c_A, the log-odds of the base.
+        betas: inverse temperatures, from 0 to 1.
+    """
 
     weights: Float[Array, "visible hidden"]
-    vbias: Float[Array, " visible"]  # c
-    hbias: Float[Array, " hidden"]  # b
-    base_logits: Float[Array, " visible"]  # c_A
+    vbias: Float[Array, " visible"]
+    hbias: Float[Array, " hidden"]
+    base_logits: Float[Array, " visible"]
     betas: PerRung
 
     def log_z_base(self) -> float:
-        """Σ_i softplus(c_A,i) + J log 2: at β = 0 the hidden units are fair coins."""
-        logits = np.asarray(self.base_logits, np.float64)
-        return float(np.logaddexp(0, logits).sum() + self.hbias.shape[0] * np.log(2))
+        return log_z_of_bits(self.base_logits) + self.hbias.shape[0] * float(np.log(2))  # hidden bits are fair coins
 
     def sample_base(self, key: Key) -> JointState:
-        """Independent bits with log-odds c_A, and fair coins."""
         key_hidden, key_visible = jax.random.split(key)
         h = random_bits(key_hidden, jnp.zeros_like(self.hbias))
         return self.state_of(random_bits(key_visible, self.base_logits), h)
 
     def state_of(self, v: Float[Array, " visible"], h: Float[Array, " hidden"]) -> JointState:
-        """Two layers with log f of the target."""
+        """The state with these two layers."""
         return self._state(v, h, self._visible_field(h))
 
     def log_density(self, x: JointState, rung: Rung) -> Scalar:
-        """The exponent above at one β."""
         beta = self.betas[rung]
         return (1 - beta) * self._log_base(x) + beta * x.log_target
 
     def log_densities(self, x: JointState) -> PerRung:
-        """All rungs from the two ends."""
         return (1 - self.betas) * self._log_base(x) + self.betas * x.log_target
 
-    def slopes(self, x: JointState) -> PerRung:
-        """v·(c − c_A) + vᵀWh + h·b, the same at every rung."""
-        return jnp.broadcast_to(self.features(x), self.betas.shape)
-
-    def curvatures(self, x: JointState) -> PerRung:
-        """0: log f is linear in β."""
-        return jnp.zeros_like(self.betas)
-
-    def features(self, x: JointState) -> Float[Array, " feature"]:
-        """The slope alone."""
-        return (x.log_target - self._log_base(x))[None]
-
-    def feature_matrix(self) -> Float[np.ndarray, "rung feature"]:
-        """β_k, since log f_k = v·c_A + β_k · slope."""
-        return np.asarray(self.betas, np.float64)[:, None]
-
-    def with_betas(self, betas: HostPerRung) -> "JointRBMPath":
-        """The same RBM and base, other rungs."""
-        return dataclasses.replace(self, betas=jnp.asarray(checked_betas(betas), jnp.float32))
+    def slope(self, x: JointState) -> Scalar:
+        """v·(c − c_A) + vᵀWh + h·b."""
+        return x.log_target - self._log_base(x)
 
     def gibbs_sweep(self, key: Key, rung: Rung, x: JointState) -> JointState:
         """h ~ p(h | v, β), then v ~ p(v | h, β): two matrix products, and the second gives log f as well."""
         key_hidden, key_visible = jax.random.split(key)
         beta = self.betas[rung]
-        h = random_bits(key_hidden, beta * (jnp.dot(x.v, self.weights, precision=_HIGHEST) + self.hbias))
+        h = random_bits(key_hidden, beta * (product(x.v, self.weights) + self.hbias))
         field = self._visible_field(h)
         return self._state(random_bits(key_visible, (1 - beta) * self.base_logits + beta * field), h, field)
 
     def _visible_field(self, h: Float[Array, " hidden"]) -> Float[Array, " visible"]:
-        return jnp.dot(h, self.weights.T, precision=_HIGHEST) + self.vbias
+        return product(h, self.weights.T) + self.vbias
 
     def _state(self, v: Array, h: Array, field: Array) -> JointState:
-        return JointState(v, h, _dot(v, field) + _dot(h, self.hbias))
+        return JointState(v, h, product(v, field) + product(h, self.hbias))
 
     def _log_base(self, x: JointState) -> Scalar:
-        return _dot(x.v, self.base_logits)
-
-
-def _dot(bits: Float[Array, " unit"], numbers: Float[Array, " unit"]) -> Scalar:
-    return jnp.dot(bits, numbers, precision=_HIGHEST)
+        return product(x.v, self.base_logits)

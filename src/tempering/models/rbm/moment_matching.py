@@ -1,4 +1,4 @@
-"""RBMs with given moments: what the knots of a moment-averaged path are made by."""
+"""RBMs with given moments: how the knots of a moment-averaged path are found."""
 
 import equinox as eqx
 import jax
@@ -6,9 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from tempering._precision import product
 from tempering._types import Key, Scalar
-from tempering.models.rbm.batch import Chains, Moments, Parameters, gibbs, moments_of, product
-from tempering.models.rbm.binary import random_bits
+from tempering.models.rbm.batch import Chains, Moments, Parameters, gibbs, moments_of
+from tempering.models.rbm.hidden_bits import random_bits
 
 _FIRST_STEP = 0.3  # stable for 784 × 500 units, where 1 is not
 _BADLY_MATCHED = 0.2  # relative mismatch above which a knot is trained again, with shorter steps
@@ -24,11 +25,11 @@ def fit_knots(
     num_chains: int,
     num_steps: int,
 ) -> tuple[list[Parameters], Float[np.ndarray, " knot"]]:
-    """Inner knots, each trained from the one before it, and by how much each misses its moments.
+    """The inner knots, each trained from the one before it, and the relative error of the moments of each.
 
-    Wanted is (1 − β) times the base's moments plus β times the target's (Grosse, Maddison and Salakhutdinov 2013).
-    log f(v, h) is linear in the parameters, so that the RBM with given moments is where a concave likelihood is
-    highest. Where the steps were too long to reach it, they are shortened.
+    A knot at β should have (1 − β) times the base's moments plus β times the target's (Grosse, Maddison and
+    Salakhutdinov 2013). log f(v, h) is linear in the parameters, so the RBM with given moments maximises a concave
+    likelihood. Where the steps were too long to reach the maximum, training is repeated with shorter steps.
     """
     h = jnp.full_like(target.h, 0.5)
     base = Moments(jax.nn.sigmoid(base_logits), h, jnp.outer(jax.nn.sigmoid(base_logits), h))
@@ -50,7 +51,7 @@ def fit_knots(
 
 @eqx.filter_jit
 def target_moments(key: Key, start: Parameters, target: Parameters, v: Chains, num_steps: int) -> Moments:
-    """Of chains annealed from one RBM to another in 2/3 of all steps, averaged over the rest."""
+    """Moments of chains that are annealed from one RBM to another in 2/3 of all steps, averaged over the rest."""
     num_annealing = 2 * num_steps // 3
 
     def anneal(i, v):
@@ -66,11 +67,11 @@ def target_moments(key: Key, start: Parameters, target: Parameters, v: Chains, n
 def _matched(
     key: Key, start: Parameters, wanted: Moments, v: Chains, first_step: Scalar, num_steps: int
 ) -> tuple[Parameters, Chains, Scalar]:
-    """Persistent chains follow the parameters while these climb the likelihood; the mean of the second half counts.
+    """The RBM with given moments, its chains, and its relative error, by gradient ascent with persistent chains.
 
-    Gradients are those of the centred RBM, with v − E[v] and h − E[h] in the place of v and h (Montavon and Müller
-    2012): without that, biases and weights would fight over the same moments. Steps fall as 1/t (Robbins and Monro
-    1951).
+    The parameters are averaged over the second half of the steps. Gradients are those of the centred RBM, with v − E[v]
+    and h − E[h] in place of v and h (Montavon and Müller 2012): otherwise biases and weights compete for the same
+    moments. Steps fall as 1/t (Robbins and Monro 1951).
     """
     num_late = num_steps // 2
 
@@ -93,7 +94,7 @@ def _matched(
 
 
 def _mean_moments(key: Key, rbm: Parameters, v: Chains, num_steps: int) -> tuple[Moments, Chains]:
-    """Averages over chains and sweeps, with h by its probabilities."""
+    """Moments averaged over chains and sweeps, and the chains."""
 
     def add(i, carry):
         v, sums = carry

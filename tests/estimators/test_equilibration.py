@@ -1,4 +1,4 @@
-"""Where a run has settled, and the error of the rest: cuts with a known answer, errors found in three ways."""
+"""Where a run has equilibrated, and the error of the rest: cuts with a known answer, errors found in three ways."""
 
 import dataclasses
 
@@ -146,7 +146,7 @@ def test_where_an_end_was_never_seen_nothing_breaks():
     assert np.isnan(error_by_groups(dataclasses.replace(stats, log_sums=log_sums))[0])
 
 
-def test_a_settled_run_keeps_the_value_of_rts_and_its_error_but_for_the_bias():
+def test_an_equilibrated_run_keeps_the_value_of_rts_and_its_error_but_for_the_bias():
     stats = blocked(noise(5))
     plain, answer = rts(stats), equilibrated_rts(recorded(stats))
     assert find_equilibration(stats).first_block == 0
@@ -180,7 +180,7 @@ def test_a_chain_that_alone_decides_is_named(end):
 @pytest.mark.parametrize(("skewness", "names"), [(4.9, False), (5.1, True), (-5.1, True)])
 def test_a_quarter_of_the_variance_is_too_much_for_one_chain(skewness, names, monkeypatch):
     answer = dataclasses.replace(rts(blocked(noise(8, num_chains=100))), skewness=np.array([0.0, 0.0, skewness]))
-    monkeypatch.setattr("tempering.estimators.equilibrated.rts", lambda *_, **__: answer)
+    monkeypatch.setattr("tempering.estimators.rts_after_equilibration.rts", lambda *_, **__: answer)
     assert bool(equilibrated_rts(recorded(blocked(noise(8, num_chains=100)))).findings) is names
 
 

@@ -1,0 +1,147 @@
+"""One call of `estimate` before, while and after it runs: all that it is made of, and what its stages say."""
+
+import dataclasses
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tempering.api.progress import Progress
+from tempering.api.settings import Settings, check_model, check_move
+from tempering.diagnosis import Decision, Diagnosis, Goal, Look, decide
+from tempering.diagnosis.stopping import END, too_short
+from tempering.estimators import LogZ, expectation
+from tempering.estimators.methods import METHODS, TemperedRun
+from tempering.kernels import AbstractMove
+from tempering.ladder import AbstractPath, Ladder
+from tempering.models import AbstractModel
+from tempering.results import Result
+from tempering.sampling import Setup, Stage
+from tempering.stats import MAX_BLOCK_STEPS
+from tempering.warmups import tuned_if_needed
+
+_MAX_KEPT_SIZE = 1000  # numbers in a state that is kept unasked
+_NUM_PROBES = 4  # base draws whose log densities tell one model from another, whatever it is made of
+# What may differ between a run and its continuation, or is told by a digest.
+_NOT_IDENTITY = ("betas", "rung_weights", "warmup", "chunk_sweeps", "num_sweeps", "target_error", "max_sweeps")
+
+
+class Job:
+    """All that a run is made of."""
+
+    def __init__(
+        self,
+        model: AbstractModel,
+        base: Any,
+        settings: Settings,
+        *,
+        move: AbstractMove | None = None,
+        expect: Callable[[Any], Any] | None = None,
+        keep_draws: bool | None = None,
+    ):
+        check_model(model)
+        check_move(move)
+        self.model, self.settings = model, settings.with_spacing(model.spacing())
+        self.goal = Goal.from_settings(settings.target_error, settings.num_sweeps, settings.max_sweeps)
+        betas = self.settings.make_betas()
+        self.ladder = Ladder.create(model.path(base, betas), self.settings.make_log_prior(betas))
+        self.move = model.move() if move is None else move
+        self.warmup = tuned_if_needed(self.settings.make_warmup(), self.move)
+        self.method = METHODS[settings.method]
+        if keep_draws is None:  # where people want them, and a state is not too large to be kept often
+            keep_draws = model.keeps_draws() and self.ladder.path.num_dims <= _MAX_KEPT_SIZE
+        may_refuse = not self.move.always_accepts
+        self.keep = dataclasses.replace(self.method.keep, expect=expect, moves=may_refuse, states=keep_draws)
+
+    def setup(self, seed: int | None = None) -> Setup:
+        """What the warm-up is given; with another seed, for a replicate of the run."""
+        key = jax.random.key(self.settings.seed if seed is None else seed)
+        return Setup(key, self.ladder, self.move, self.settings.num_chains, self.settings.num_sweeps)
+
+    def answer(self, stage: Stage) -> LogZ:
+        """log Z from the draws that count so far."""
+        run = TemperedRun(stage.ladder.path, stage.recording)
+        return self.method.answer(run, log_z_base=self.ladder.path.log_z_base())
+
+    def progress(self, stage: Stage) -> Progress:
+        """Where the run stands."""
+        answer = (lambda: self.answer(stage)) if stage.is_sampling else None
+        return Progress.from_stage(stage, target_error=self.settings.target_error, answer=answer)
+
+    def decision(self, stage: Stage) -> Decision:
+        """What to do at the end of a stretch of sampling. It depends on the stage alone, as resuming needs."""
+        return END if self.goal is None else self._decide(stage, self._seen(stage)[2])
+
+    def result(self, stage: Stage, seconds: float, *, is_late: bool = False) -> Result:
+        """The answer from the draws that count; `is_late` says that the time allowed was up."""
+        answer, diagnosis, look = self._seen(stage)
+        is_complete = is_late or (stage.is_finished and self._decide(stage, look).ends)
+        if self.goal is not None and is_complete:
+            short = too_short(look, self.goal, is_late=is_late)
+            diagnosis = diagnosis.with_findings(() if short is None else (short,))
+        return Result(
+            log_z_by_rung=answer,
+            betas=np.asarray(stage.ladder.path.betas, np.float64),
+            diagnosis=diagnosis.with_advice(self.model.advice),
+            recording=stage.recording,
+            annealed=stage.warmup.annealed,
+            num_chains=self.settings.num_chains,
+            num_sweeps=look.num_sweeps,
+            num_warmup_sweeps=stage.warmup.num_steps + look.num_discarded,
+            seed=self.settings.seed,
+            seconds=seconds,
+            is_complete=is_complete,
+            exact_log_z=self.model.quick_log_z(),
+            model=self.model,
+            expectation=None if stage.recording.target is None else expectation(stage.recording.target),
+            target_error=self.settings.target_error,
+            length=stage.warmup.length,
+        )
+
+    def identity(self) -> dict[str, Any]:
+        """What a run and its continuation must share."""
+        settings = {
+            name: value for name, value in dataclasses.asdict(self.settings).items() if name not in _NOT_IDENTITY
+        }
+        return settings | {
+            "warmup": repr(self.warmup),
+            "model": _digest(*_arrays(self.model), _probed(self.ladder.path)),  # and its base
+            "move": f"{type(self.move).__name__} {_digest(*_arrays(self.move))}",
+            "ladder": _digest(self.ladder.path.betas, self.ladder.log_prior),
+            "platform": jax.default_backend(),
+        }
+
+    def _decide(self, stage: Stage, look: Look) -> Decision:
+        if self.goal is None:
+            return END
+        return decide(look, self.goal, min(stage.recording.stats.block_size, MAX_BLOCK_STEPS))
+
+    def _seen(self, stage: Stage) -> tuple[LogZ, Diagnosis, Look]:
+        """The answer so far; what its statistics, the estimator and the warm-up say of it; what a rule may go by."""
+        answer = self.answer(stage)
+        diagnosis = stage.diagnosis(self.ladder.path.log_z_base()).with_findings(answer.findings)
+        num_sweeps = int(stage.recording.stats.num_draws[0].sum())
+        return answer, diagnosis, Look(num_sweeps, stage.done - num_sweeps, answer.std_error, diagnosis.findings)
+
+
+@eqx.filter_jit
+def _probed(path: AbstractPath) -> jax.Array:
+    """log f at both ends at a few draws of the base: functions have no digest, but their values have."""
+    keys, ends = jax.random.split(jax.random.key(0), _NUM_PROBES), jnp.array([0, path.num_rungs - 1])
+    return jax.lax.map(lambda key: jax.vmap(path.log_density, (None, 0))(path.sample_base(key), ends), keys)
+
+
+def _arrays(tree: Any) -> list[Any]:
+    return [leaf for leaf in jax.tree.leaves(tree) if isinstance(leaf, np.ndarray | jax.Array)]
+
+
+def _digest(*arrays: Any) -> str:
+    digest = hashlib.sha256()
+    for array in arrays:
+        array = np.ascontiguousarray(array)
+        digest.update(f"{array.dtype.str}{array.shape}".encode() + array.tobytes())
+    return digest.hexdigest()[:16]

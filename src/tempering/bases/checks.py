@@ -1,0 +1,52 @@
+"""Arguments of bases, checked on the host."""
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from tempering._errors import InputError
+from tempering._types import Numbers
+
+
+def cholesky(owner: str, name: str, covariance: np.ndarray) -> np.ndarray:
+    """The lower Cholesky factors of covariances (..., dim, dim), in float64; `owner(name=...)` is named in errors."""
+    size = np.abs(covariance).max(initial=0.0)
+    # NumPy reads the lower half alone, so it would accept a matrix that is not symmetric.
+    is_symmetric = bool(np.all(np.abs(covariance - np.swapaxes(covariance, -1, -2)) <= 1e-6 * size))
+    check_argument(owner, name, is_symmetric, "must be symmetric")
+    try:
+        return np.linalg.cholesky((covariance + np.swapaxes(covariance, -1, -2)) / 2)
+    except np.linalg.LinAlgError:
+        raise InputError(f"{owner}({name}=...) must be positive definite.") from None
+
+
+def as_float_array(array: np.ndarray) -> Array:
+    """A device array of JAX's default kind: float32, or float64 where the user enabled that."""
+    return jnp.asarray(array, jnp.result_type(float))
+
+
+def finite_arrays(base: str, **values: Numbers) -> list[np.ndarray]:
+    """Arguments as finite float64 arrays, broadcast to one shape."""
+    names = ", ".join(values)
+    try:
+        arrays = [np.asarray(value, np.float64) for value in values.values()]
+    except (TypeError, ValueError):
+        raise InputError(f"{base}({names}) must be arrays of numbers, known before anything is compiled.") from None
+    for name, array in zip(values, arrays, strict=True):
+        check_argument(base, name, bool(np.isfinite(array).all()), "must be finite: an infinite base is improper")
+    try:
+        return list(np.broadcast_arrays(*arrays))
+    except ValueError:
+        shapes = ", ".join(str(array.shape) for array in arrays)
+        raise InputError(f"{base}({names}) must have shapes that fit together, got {shapes}.") from None
+
+
+def is_positive(array: np.ndarray) -> bool:
+    """Whether all numbers are positive in float32, in which small ones become 0."""
+    return bool(np.all(np.asarray(array, np.float32) > 0))
+
+
+def check_argument(base: str, name: str, is_right: bool, rule: str) -> None:
+    """Raise an `InputError` that names the argument and the rule which it breaks."""
+    if not is_right:
+        raise InputError(f"{base}({name}=...) {rule}.")

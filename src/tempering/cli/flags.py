@@ -1,0 +1,26 @@
+"""Arguments of the library in the words of the command line."""
+
+import re
+
+_FLAGS = {
+    "num_chains": "--chains", "num_sweeps": "--sweeps", "num_rungs": "--rungs", "betas": "--ladder",
+    "rung_weights": "--rung-weights", "warmup": "--warmup", "method": "--method", "methods": "--methods",
+    "seed": "--seed", "target_error": "--target-error", "max_sweeps": "--max-sweeps", "max_seconds": "--max-time",
+    "chunk_sweeps": "--chunk", "out": "--out", "resume": "--resume", "base": "--base", "data": "--data",
+    "budget": "--budget", "repeats": "--repeats", "truth": "--truth", "num_hidden": "--hidden",
+    "num_updates": "--updates", "learning_rate": "--lr", "batch_size": "--batch", "weight_decay": "--decay",
+    "optimizer": "--optimizer", "alpha": "--alpha", "is_tracked": "--track", "track_every": "--track-every",
+    "follow_every": "--follow-every", "pretrain": "--pretrain", "check": "--check", "early_stop": "--early-stop",
+    "valid": "--valid", "binarize": "--binarize",
+}  # fmt: skip
+_ARGUMENT = re.compile(rf"`({'|'.join(_FLAGS)})(?:=([^`]*))?`")
+
+
+def in_flags(text: str) -> str:
+    """A message of the library as the command line says it: `num_sweeps=4000` becomes --sweeps 4000."""
+
+    def flag(found: re.Match[str]) -> str:
+        name, value = found.groups()
+        return _FLAGS[name] if value is None else f"{_FLAGS[name]} {value.strip(chr(34))}"
+
+    return _ARGUMENT.sub(flag, text)

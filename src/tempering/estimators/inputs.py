@@ -1,0 +1,43 @@
+"""What several estimators ask of their statistics."""
+
+import numpy as np
+from jaxtyping import Float
+
+from tempering._errors import InputError
+from tempering.findings import nonfinite
+from tempering.stats import BlockedStats
+from tempering.verdicts import Finding
+
+
+def not_kept(method: str, keep: str, what: str) -> InputError:
+    """The error for statistics that lack what an estimator reads."""
+    return InputError(
+        f"`{method}` needs {what}, which this run did not keep: make its record with "
+        f"`tp.stats.TemperingRecord.empty(ladder, keep=tp.stats.Keep({keep}=True))`, or call "
+        f'`tp.estimate(model, method="{method}")`, which keeps them.'
+    )
+
+
+def check_base(log_z_base: float, method: str) -> None:
+    """Refuse a base without a normaliser."""
+    if not np.isfinite(log_z_base):
+        raise InputError(
+            f"The base is improper: `log_z_base` is {log_z_base}, and {method} needs a normalisable base. "
+            "Choose one that integrates to a finite number; 0 gives the ratio to it."
+        )
+
+
+def finite_visits(stats: BlockedStats) -> Float[np.ndarray, "chain block rung"]:
+    """Draws at each rung, without those whose density was not finite: they are in no sum.
+
+    `Ladder.sample_rung` leaves a chain at rung 0 when q(k | x) is NaN, so they were counted there.
+    """
+    visits = stats.visits.astype(np.float64)
+    visits[..., 0] = np.maximum(visits[..., 0] - stats.num_nonfinite, 0)
+    return visits
+
+
+def nonfinite_draws(*runs: BlockedStats) -> Finding | None:
+    """The finding for draws that were left out of any of the runs."""
+    num_bad, num_draws = (int(sum(getattr(run, name).sum() for run in runs)) for name in ("num_nonfinite", "num_draws"))
+    return nonfinite(num_bad, num_draws)

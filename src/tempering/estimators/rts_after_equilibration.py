@@ -1,0 +1,69 @@
+"""RTS from the part of a run after equilibration, with an error that is checked in several ways."""
+
+import dataclasses
+
+import numpy as np
+
+from tempering.estimators.equilibration import find_equilibration
+from tempering.estimators.log_z import LogZ
+from tempering.estimators.tempered import rts
+from tempering.estimators.uncertainty import Errors, error_by_groups, error_by_tours
+from tempering.findings import twice_as_many
+from tempering.stats import Recording
+from tempering.verdicts import Finding, Verdict
+
+MAX_SHARE = 0.25  # of the variance from a single chain; among 20 normal ones more happens once in 10,000 times
+_FEW = 20  # chains; with fewer, one often has as large a share
+
+
+def equilibrated_rts(recording: Recording, *, log_z_base: float = 0.0) -> LogZ:
+    """RTS (eq. 12) after equilibration, as `tempering.estimate` reports it.
+
+    The standard error adds up the scatter of chains, the drift that remains and the bias of a log ratio. It is also
+    estimated from groups of chains and from tours. If one of these is much larger, all errors are widened to it and
+    UNSURE is reported; so it is if a single chain makes much of the error.
+
+    ```python
+    answer = equilibrated_rts(result.recording, log_z_base=path.log_z_base())
+    answer.log_z, answer.errors
+    ```
+
+    Args:
+        recording: What a tempered run kept.
+        log_z_base: log Z of rung 0; 0 gives the ratio to it.
+
+    Returns:
+        log Z at every rung, with `errors` and `num_cut`.
+
+    Caveats: A mode that no chain has found is missing from the estimate and from its error.
+    """
+    start = find_equilibration(recording.stats)
+    stats = recording.stats.without_first(start.first_block)
+    answer = rts(stats, log_z_base=log_z_base)
+    groups, num_groups = error_by_groups(stats)
+    errors = Errors(
+        answer.std_error, groups, error_by_tours(recording.tours), float(start.drift[-1]),
+        float(abs(answer.biases[-1])), num_groups,
+    )  # fmt: skip
+    widened = np.sqrt((answer.std_errors * errors.widening) ** 2 + start.drift**2 + answer.biases**2)
+    seen = _dispute(errors) if errors.is_disputed else _decided_by_one(answer)
+    findings = answer.findings
+    if seen is not None:
+        findings += (Finding(Verdict.UNSURE, seen, twice_as_many(int(recording.stats.num_draws[0].sum()))),)
+    num_cut = int(recording.stats.num_draws[0, : start.first_block].sum())
+    return dataclasses.replace(answer, std_errors=widened, findings=findings, errors=errors, num_cut=num_cut)
+
+
+def _dispute(errors: Errors) -> str:
+    by_tours = errors.tours_ratio > errors.groups_ratio
+    name, other = ("tours", errors.tours) if by_tours else ("groups of chains", errors.groups)
+    return f"the error is {errors.chains:.2g} by chains and {other:.2g} by {name}"
+
+
+def _decided_by_one(answer: LogZ) -> str | None:
+    """Skewness s of n parts is at most their largest in standard deviations, so that one has s²/n of the variance."""
+    num_chains, skewness = answer.dof + 1, float(answer.skewness[-1])
+    share = skewness**2 / num_chains
+    if num_chains < _FEW or share <= MAX_SHARE:
+        return None
+    return f"one chain of {num_chains} makes at least {share:.0%} of the error"

@@ -1,0 +1,38 @@
+"""What the library says in its arguments, the command line says in its flags."""
+
+import re
+from pathlib import Path
+
+import pytest
+import typer
+
+from tempering import cli
+from tempering.cli.flags import _FLAGS, in_flags
+
+
+@pytest.mark.parametrize(("said", "shown"), [
+    ("run more sweeps, `num_sweeps=4000`", "run more sweeps, --sweeps 4000"),
+    ("leave `warmup` out", "leave --warmup out"),
+    ('`betas="adaptive"` or `x`', "--ladder adaptive or `x`"),
+])  # fmt: skip
+def test_arguments_become_flags(said, shown):
+    assert in_flags(said) == shown
+
+
+def test_every_flag_exists():
+    """Kills: a flag that was renamed, told to people in its old name."""
+    commands = typer.main.get_command(cli.app).commands.values()
+    known = {name for command in commands for parameter in command.params for name in parameter.opts}
+    assert set(_FLAGS.values()) <= known
+
+
+def test_no_cure_of_the_library_names_a_flag():
+    for file in (Path(cli.__file__).parents[1]).rglob("*.py"):
+        if "cli" not in file.parts:
+            assert not re.search(r"[ \"'(`]--[a-z]{3}", file.read_text()), file.name
+
+
+def test_the_version(tempering):
+    from tempering import __version__
+
+    assert tempering("--version") == (0, f"tempering {__version__}\n", "")
