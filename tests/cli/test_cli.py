@@ -17,7 +17,7 @@ import pytest
 import scipy.io
 
 import tempering as tp
-from tempering.cli.common import read_seconds
+from tempering.api.settings import read_seconds
 
 KEYS = {
     *("log_z", "std_error", "interval", "verdict", "method", "num_chains", "num_sweeps", "num_rungs"),
