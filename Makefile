@@ -8,7 +8,7 @@ demo: .venv/demo
 	$(BIN)/tempering estimate
 
 # Most of the tests' time goes into compiling: both workers share what was compiled, and the next run has it all.
-CACHE := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.venv/compiled JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.1
+CACHE := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.venv/compiled JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0
 
 test: .venv/dev lint
 	$(CACHE) $(BIN)/pytest -m "not slow" -n 2
@@ -25,7 +25,7 @@ study-coverage: .venv/dev
 
 study: .venv/dev study-coverage
 	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[plots]"
-	$(BIN)/pytest -m slow
+	XLA_FLAGS=--xla_backend_optimization_level=3 $(BIN)/pytest
 	$(BIN)/python experiments/small_rbms.py
 	$(BIN)/python experiments/figure3.py
 	$(BIN)/python experiments/ais_needs.py

@@ -4,6 +4,7 @@
 """
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
 
 FALSE_FAILURE = 1e-6
@@ -39,10 +40,19 @@ def assert_mean(samples: np.ndarray, expected: float) -> None:
     assert p_value > FALSE_FAILURE, f"mean {samples.mean():.5g}, expected {expected:.5g}, p-value {p_value:.1e}"
 
 
-def assert_within(estimate: float, truth: float, std_error: float) -> None:
-    """One estimate is off by at most 5.5 of its standard errors: 4e-8 if normal, 1e-6 by Student with 40 degrees."""
-    off = abs(estimate - truth) / std_error
-    assert off < 5.5, f"{estimate:.5g} is {off:.1f} standard errors of {std_error:.2g} from {truth:.5g}"
+def assert_within(estimate: ArrayLike, truth: ArrayLike, std_error: ArrayLike, most: float = 5.5) -> None:
+    """Each estimate is off by at most `most` of its standard errors.
+
+    The false-failure rate of one normal estimate is 4e-8 at 5.5 (1e-6 by Student with 40 degrees of freedom), 6e-7 at
+    5, 7e-6 at 4.5 and 6e-5 at 4; of several estimates it is that many times as much. Seeds are fixed, so that a test
+    that has passed goes on passing on the same machine.
+    """
+    estimate, truth, std_error = np.broadcast_arrays(estimate, truth, std_error)
+    off = np.abs(estimate - truth) / std_error
+    worst = np.unravel_index(np.argmax(off), off.shape)
+    assert np.all(off < most), (
+        f"{estimate[worst]:.5g} is {off[worst]:.1f} standard errors of {std_error[worst]:.2g} from {truth[worst]:.5g}"
+    )
 
 
 def assert_coverage(num_inside: int, num_runs: int, level: float, slack: float) -> None:

@@ -1,16 +1,22 @@
 """Set-up for all tests: shapes are checked while they run, and two CPU devices exist."""
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-# Most of a test is compiling, and with less optimisation that takes a sixth less. For child processes too.
-os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=1"
+# Most of a test's time goes into compiling. Without optimisation that takes half as long, and few tests run for long
+# enough to need any. `make study` runs with the compiler's own default, as users do. Child processes inherit the flags.
+if "--xla_backend_optimization_level" not in os.environ.get("XLA_FLAGS", ""):
+    os.environ["XLA_FLAGS"] = (
+        f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+        " --xla_cpu_parallel_codegen_split_count=1"  # fewer ranges of memory, see below
+    )
 
 # Many tests, their child processes and both workers compile the same programs: once is enough.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "compiled"))
-os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 # XLA takes its own tuning flags for features of the CPU and calls every program it loads an error for lack of them.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -23,14 +29,24 @@ jax.config.update("jax_num_cpu_devices", 2)
 with install_import_hook("tempering", "beartype.beartype"):
     import tempering
 
+# What is imported stays, so that the garbage collector need not look at it again and again while programs are traced.
+gc.freeze()
+gc.set_threshold(20_000, 20, 20)
+
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _forgotten_programs() -> Iterator[None]:
-    """Compiled programs are let go after each file: thousands of them in one process end in a crash of the compiler."""
+    """Compiled programs are let go after a file where they have become too many.
+
+    Each keeps a few ranges of memory mapped. A process may have 65,530 of them on Linux, and the compiler crashes
+    beyond. With 6,000 a process takes about 2 GB.
+    """
     yield
-    jax.clear_caches()
+    mapped = Path("/proc/self/maps")
+    if not mapped.exists() or mapped.read_bytes().count(b"\n") > 6_000:
+        jax.clear_caches()
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import pytest
 import scipy.io
 
 import tempering as tp
-from tempering.cli.common import read_seconds
+from tempering.api.settings import read_seconds
 
 KEYS = {
     *("log_z", "std_error", "interval", "verdict", "method", "num_chains", "num_sweeps", "num_rungs"),
@@ -34,11 +34,10 @@ def estimate(tempering):
     return lambda *arguments: tempering("estimate", "--devices", 2, *arguments)
 
 
-@pytest.fixture(scope="module")
-def launch(tmp_path_factory):
-    """Starts a process of its own; compiled programs are shared between them, so that they start fast."""
-    cache = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path_factory.mktemp("jax")), "TF_CPP_MIN_LOG_LEVEL": "3"}
-    environment = {**os.environ, **cache, "TERM": "xterm", "COLUMNS": "150"}
+@pytest.fixture
+def launch():
+    """Starts the command line in a process of its own."""
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "150"}
 
     def start(*arguments, stderr=subprocess.PIPE):
         command = [sys.executable, "-m", "tempering", *map(str, arguments)]

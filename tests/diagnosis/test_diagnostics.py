@@ -9,55 +9,11 @@ import pytest
 
 import exact
 import tempering as tp
+from samples import BLOCKS, CHAINS, changed, few_crossings, healthy
 from tempering import Verdict
 from tempering.diagnosis import diagnose, transition_matrix
 from tempering.estimators import Annealed
 from tempering.sampling import Setup
-from tempering.stats import BlockedStats, Recording, Travel
-
-CHAINS, BLOCKS, RUNGS, DRAWS = 20, 8, 3, 50
-
-
-def healthy(seed: int = 0) -> Recording:
-    """A recording without a fault: even occupancy, many round trips, no drift."""
-    rng = np.random.default_rng(seed)
-    shares = rng.dirichlet(np.full(RUNGS, 30.0), size=(CHAINS, BLOCKS))
-    ends = np.ones(CHAINS, np.int64)
-    stats = BlockedStats(
-        betas=np.linspace(0, 1, RUNGS),
-        log_prior=np.full(RUNGS, -np.log(RUNGS)),
-        log_z_guess=np.zeros(RUNGS),
-        log_sums=np.log(DRAWS * shares),
-        visits=np.full((CHAINS, BLOCKS, RUNGS), 17),
-        num_draws=np.full((CHAINS, BLOCKS), DRAWS),
-        num_nonfinite=np.zeros((CHAINS, BLOCKS), np.int64),
-        travel=Travel(ends, ends, 8 * ends),
-        block_size=DRAWS,
-    )
-    return Recording(stats, np.ones((10, RUNGS, RUNGS), np.int64), None)
-
-
-def changed(**fields) -> Recording:
-    recording = healthy()
-    return dataclasses.replace(recording, stats=dataclasses.replace(recording.stats, **fields))
-
-
-def log_sums_that_drift() -> np.ndarray:
-    log_sums = healthy().stats.log_sums.copy()
-    log_sums[:, BLOCKS // 2 :, -1] += 1.0
-    return log_sums
-
-
-def few_crossings() -> Travel:
-    ends = np.ones(CHAINS, np.int64)
-    return Travel(ends, ends, 0 * ends + (np.arange(CHAINS) < 3))
-
-
-def one_chain() -> Recording:
-    stats = healthy().stats
-    parts = {name: getattr(stats, name)[:1, :1] for name in ("log_sums", "visits", "num_draws", "num_nonfinite")}
-    one = np.ones(1, np.int64)
-    return dataclasses.replace(healthy(), stats=dataclasses.replace(stats, travel=Travel(one, one, 40 * one), **parts))
 
 
 def test_the_gravest_finding_decides():

@@ -7,12 +7,21 @@ import re
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from test_diagnostics import BLOCKS, CHAINS, RUNGS, changed, few_crossings, healthy, log_sums_that_drift, one_chain
-from test_mbar import gaussian_draws
-from test_stepping import noisy_stats as stepping_stats
-from test_ti import noisy_stats as slope_stats
 
 import tempering as tp
+from samples import (
+    BLOCKS,
+    CHAINS,
+    RUNGS,
+    changed,
+    few_crossings,
+    gaussian_draws,
+    healthy,
+    log_sums_that_drift,
+    noisy_slope_stats,
+    noisy_step_stats,
+    one_chain,
+)
 from tempering import Finding, Verdict
 from tempering.api import Settings
 from tempering.diagnosis import Goal, Look, diagnose, unequilibrated
@@ -55,7 +64,7 @@ def unsure():
 
 
 def no_overlap():
-    stats = stepping_stats()
+    stats = noisy_step_stats()
     steps = stats.log_steps.copy()
     steps[:, :, 2, 0] = -np.inf
     return tp.estimators.stepping_stone(dataclasses.replace(stats, log_steps=steps), "up").findings
@@ -98,7 +107,7 @@ PROVOKED = {
     Verdict.SHORT: (short, "0.2 after 1000 sweeps, 0.05 was asked for", "`max_sweeps=20000`"),
     Verdict.UNSURE: (unsure, "by tours", "`num_sweeps=800`"),
     Verdict.UNEQUILIBRATED: (lambda: (unequilibrated(),), "ran out of sweeps", '`warmup="annealed"`'),
-    Verdict.COARSE: (lambda: tp.estimators.ti(slope_stats(most=400), "riemann").findings, "", "rungs"),
+    Verdict.COARSE: (lambda: tp.estimators.ti(noisy_slope_stats(most=400), "riemann").findings, "", "rungs"),
     Verdict.RELAXING: (
         lambda: of_run(changed(log_sums=log_sums_that_drift())),
         "second half differs",

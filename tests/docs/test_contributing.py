@@ -2,7 +2,7 @@
 
 import re
 
-from test_docs import ROOT
+from pages import ROOT
 
 SOURCE = ROOT / "src" / "tempering"
 ENTRY_POINTS = {"__init__.py", "__main__.py"}

@@ -5,7 +5,7 @@ import inspect
 import re
 from types import ModuleType
 
-from test_docs import ROOT
+from pages import ROOT
 
 REFERENCE = sorted((ROOT / "docs" / "reference").glob("*.md"))
 PACKAGES = (

@@ -15,6 +15,7 @@ from scipy.special import logsumexp
 import checks
 import exact
 import tempering as tp
+from samples import gaussian_draws
 from tempering.estimators import _mbar_solver, _pool, asymptotic_covariance, bar, bar_chain, mbar, solve_mbar
 from tempering.estimators._pool import Pool
 from tempering.estimators.bennett import _bridge
@@ -48,14 +49,6 @@ def enumerated(path, counts=COUNTS) -> ReducedDraws:
     rungs = np.repeat(np.arange(num_rungs), num_states)
     draws = ReducedDraws.from_log_densities(np.tile(seen, (num_rungs, 1)), rungs)
     return dataclasses.replace(draws, weights=(law * counts).T.reshape(-1, 1))
-
-
-def gaussian_draws(rng, shape, *, num_rungs=4, centre=2.0, rungs=None) -> tuple[ReducedDraws, np.ndarray]:
-    """Exact draws of N(m, 1) with m from 0 to `centre` on a geometric path, round the rungs, and log Z."""
-    betas = np.linspace(0, 1, num_rungs)
-    rungs = np.arange(np.prod(shape)).reshape(shape) % num_rungs if rungs is None else rungs
-    x = rng.normal(size=shape) + centre * betas[rungs]
-    return ReducedDraws.on_geometric_path(centre * x - centre**2 / 2, betas, rungs), (betas**2 - betas) * centre**2 / 2
 
 
 def test_mbar_is_exact_on_exact_draws(path, truth):

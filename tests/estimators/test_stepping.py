@@ -13,46 +13,16 @@ from scipy.special import logsumexp
 import checks
 import exact
 import tempering as tp
+from samples import UNEVEN, noisy_step_stats, step_stats
 from tempering.estimators import stepping_stone
-from tempering.stats import BlockedStats, Travel
+from tempering.stats import BlockedStats
 
 TOLERANCE = 1e-10
-UNEVEN = np.array([0.0, 0.1, 0.3, 0.45, 0.7, 1.0])
 DIRECTIONS = ("up", "down")
 
 
 def rbm_path(betas):
     return exact.small_rbm().path(exact.BASE_FREQUENCIES, np.asarray(betas))
-
-
-def stats_of(up, down, visits) -> BlockedStats:
-    """Statistics with given sums of ratios (chain, rung); the last rung has no step up, the first none down."""
-    visits = np.asarray(visits)
-    num_chains, num_rungs = visits.shape
-    sums = np.stack([np.asarray(up, np.float64), np.asarray(down, np.float64)], axis=2)
-    sums[:, -1, 0] = sums[:, 0, 1] = 0.0
-    none = np.zeros(num_chains, np.int64)
-    with np.errstate(divide="ignore"):
-        log_steps, log_sums = np.log(sums), np.log(visits.astype(np.float64))
-    return BlockedStats(
-        betas=np.linspace(0, 1, num_rungs),
-        log_prior=np.full(num_rungs, -np.log(num_rungs)),
-        log_z_guess=np.zeros(num_rungs),
-        log_sums=log_sums[:, None],
-        visits=visits[:, None],
-        num_draws=visits.sum(axis=1)[:, None],
-        num_nonfinite=none[:, None],
-        travel=Travel(none, none, none),
-        block_size=1,
-        log_steps=log_steps[:, None],
-    )
-
-
-def noisy_stats(num_chains=20, seed=0) -> BlockedStats:
-    rng = np.random.default_rng(seed)
-    visits = rng.integers(1, 9, (num_chains, 4))
-    up, down = (visits * rng.gamma(8.0, size=visits.shape) * scale for scale in ([1, 3, 2, 1], [1, 0.1, 0.3, 0.7]))
-    return stats_of(up, down, visits)
 
 
 def without_chain(stats: BlockedStats, chain: int) -> BlockedStats:
@@ -76,7 +46,7 @@ def test_steps_are_exact_on_exact_ratios(betas, direction):
 
 def test_each_direction_uses_its_own_draws():
     """By hand, from numbers that agree with nothing. Kills: ratios or counts of the other end of a step."""
-    stats = stats_of([[3.0, 10.0, 9.0]], [[9.0, 5.0, 7.0]], [[2, 4, 8]])
+    stats = step_stats([[3.0, 10.0, 9.0]], [[9.0, 5.0, 7.0]], [[2, 4, 8]])
     np.testing.assert_allclose(stepping_stone(stats, "up").values, np.log([1, 3 / 2, 3 / 2 * 10 / 4]), atol=TOLERANCE)
     np.testing.assert_allclose(stepping_stone(stats, "down").values, np.log([1, 4 / 5, 4 / 5 * 8 / 7]), atol=TOLERANCE)
 
@@ -89,7 +59,7 @@ def test_the_two_directions_enclose_log_z_on_average():
     steps = {direction: [] for direction in DIRECTIONS}
     for row in log_f:
         ratios = np.exp(np.diff(row))
-        stats = stats_of([np.append(ratios, 0)], [np.append(0, 1 / ratios)], np.ones((1, 6), np.int64))
+        stats = step_stats([np.append(ratios, 0)], [np.append(0, 1 / ratios)], np.ones((1, 6), np.int64))
         for direction in DIRECTIONS:
             steps[direction].append(np.diff(stepping_stone(stats, direction).values))
     log_ratio = np.diff(log_f - exact.log_z(path))
@@ -104,7 +74,7 @@ def test_the_two_directions_enclose_log_z_on_average():
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_errors_and_bias_are_what_leaving_out_a_chain_changes(direction):
     """Against the function itself on all chains but one. Kills: counts without noise, steps not added up, n for n−1."""
-    stats = noisy_stats()
+    stats = noisy_step_stats()
     answer = stepping_stone(stats, direction)
     left = np.array([stepping_stone(without_chain(stats, c), direction).values for c in range(20)])
     expected = np.sqrt(19 / 20 * ((left - left.mean(axis=0)) ** 2).sum(axis=0))
@@ -117,7 +87,7 @@ def test_errors_and_bias_are_what_leaving_out_a_chain_changes(direction):
 def test_jensen_s_bias_has_its_size_and_sign():
     """A ratio that scatters by 5 % over 100 chains: ∓½ σ²/n, to the next order in σ. Kills: a bias without its sign."""
     parts = 1 + 0.05 * scipy_stats.norm.ppf((np.arange(100) + 0.5) / 100)
-    stats = stats_of(*(parts[:, None] * [7.0, 7.0] for _ in range(2)), np.full((100, 2), 7))
+    stats = step_stats(*(parts[:, None] * [7.0, 7.0] for _ in range(2)), np.full((100, 2), 7))
     expected = np.var(parts, ddof=1) / 100 / 2
     assert stepping_stone(stats, "up").biases[-1] == pytest.approx(-expected, rel=0.02)
     assert stepping_stone(stats, "down").biases[-1] == pytest.approx(expected, rel=0.02)
@@ -126,7 +96,7 @@ def test_jensen_s_bias_has_its_size_and_sign():
 @pytest.mark.parametrize(("direction", "last_known"), [("up", 1), ("down", 0)])
 def test_a_rung_without_draws_ends_what_is_known(direction, last_known):
     """Rung 1 of 4 has none. Kills: log 0 or a pseudo-count as a step, an error bar beyond, the wrong rung in words."""
-    stats = noisy_stats()
+    stats = noisy_step_stats()
     visits, steps = stats.visits.copy(), stats.log_steps.copy()
     visits[:, :, 1], steps[:, :, 1] = 0, -np.inf
     answer = stepping_stone(dataclasses.replace(stats, visits=visits, log_steps=steps), direction)
@@ -140,7 +110,7 @@ def test_a_rung_without_draws_ends_what_is_known(direction, last_known):
 @pytest.mark.parametrize(("direction", "rung"), [("up", 1), ("down", 2)])
 def test_a_step_that_one_chain_decides_has_no_overlap(direction, rung):
     """One chain of 20 brings 90 % of what one step is made of. Kills: shares of draws, the other rung in words."""
-    stats = noisy_stats()
+    stats = noisy_step_stats()
     steps = stats.log_steps.copy()
     side = DIRECTIONS.index(direction)
     others = logsumexp(np.delete(steps[:, 0, rung, side], 7))
@@ -154,7 +124,7 @@ def test_a_step_that_one_chain_decides_has_no_overlap(direction, rung):
 
 def test_a_step_that_one_chain_alone_has_made_has_no_error():
     """Its scatter is unknown, not zero; what lies below it is known as before. Kills: a unit that is sure of itself."""
-    stats = noisy_stats()
+    stats = noisy_step_stats()
     visits, steps = stats.visits.copy(), stats.log_steps.copy()
     visits[1:, :, 1], steps[1:, :, 1] = 0, -np.inf
     answer = stepping_stone(dataclasses.replace(stats, visits=visits, log_steps=steps))
@@ -166,7 +136,7 @@ def test_a_step_that_one_chain_alone_has_made_has_no_error():
 @pytest.mark.parametrize(("direction", "value"), [("up", -np.inf), ("down", np.inf)])
 def test_a_step_that_no_draw_can_make_is_infinite_and_says_so(direction, value):
     """Densities that share no draw at all. Kills: a finite number, an error bar, warnings."""
-    stats = noisy_stats()
+    stats = noisy_step_stats()
     steps = stats.log_steps.copy()
     steps[:, :, 2, DIRECTIONS.index(direction)] = -np.inf
     answer = stepping_stone(dataclasses.replace(stats, log_steps=steps), direction)
@@ -179,7 +149,7 @@ def test_a_step_that_no_draw_can_make_is_infinite_and_says_so(direction, value):
 @pytest.mark.parametrize("infinite", [np.inf, np.nan])
 def test_an_infinite_ratio_is_no_number_and_says_so(infinite):
     """The device's sum of one such ratio is ∞, of two NaN. Kills: a finite number, warnings, a good verdict."""
-    stats = noisy_stats()
+    stats = noisy_step_stats()
     steps = stats.log_steps.copy()
     steps[4, 0, 1, 0] = infinite
     answer = stepping_stone(dataclasses.replace(stats, log_steps=steps))
@@ -238,7 +208,7 @@ def test_estimates_and_errors_are_right_in_runs(replicates, direction):
 
 def test_what_has_no_steps_is_refused():
     """Each with its cure in one line."""
-    stats = noisy_stats()
+    stats = noisy_step_stats()
     with pytest.raises(tp.InputError, match='"up" or "down"'):
         stepping_stone(stats, "sideways")
     for base in (np.inf, np.nan):

@@ -12,12 +12,12 @@ from scipy import stats as scipy_stats
 import checks
 import exact
 import tempering as tp
+from samples import UNEVEN, noisy_slope_stats, slope_stats
 from tempering.estimators import ti
 from tempering.estimators.thermodynamic import RULES, finite_visits
-from tempering.stats import BlockedStats, Travel
+from tempering.stats import BlockedStats
 
 TOLERANCE = 1e-10
-UNEVEN = np.array([0.0, 0.1, 0.3, 0.45, 0.7, 1.0])
 
 
 def rbm_path(betas):
@@ -59,47 +59,12 @@ def quadrature(rule: str, betas: np.ndarray, slopes: np.ndarray, curvatures: np.
     return values
 
 
-def stats_of(slope_sums, weights, betas, *, num_blocks=1, posteriors=None, weighted=None) -> BlockedStats:
-    """Statistics with given sums (chain, rung, 3) and draws (chain, rung), a reference slope of 0."""
-    weights = np.asarray(weights)
-    none = np.zeros(len(weights), np.int64)
-    posteriors = weights if posteriors is None else posteriors
-    with np.errstate(divide="ignore"):
-        log_sums = np.log(np.asarray(posteriors, np.float64))
-    num_rungs = len(betas)
-    return BlockedStats(
-        betas=np.asarray(betas, np.float64),
-        log_prior=np.full(num_rungs, -np.log(num_rungs)),
-        log_z_guess=np.zeros(num_rungs),
-        log_sums=log_sums[:, None],
-        visits=np.asarray(weights, np.int64)[:, None],
-        num_draws=np.asarray(weights.sum(axis=1), np.int64)[:, None],
-        num_nonfinite=none[:, None],
-        travel=Travel(none, none, none),
-        block_size=1,
-        slope_reference=np.zeros(num_rungs),
-        counted_slopes=np.asarray(slope_sums, np.float64)[:, None],
-        weighted_slopes=np.asarray(slope_sums if weighted is None else weighted, np.float64)[:, None],
-    )
-
-
 def stats_on_curve(betas, slope, curvature, visits=None) -> BlockedStats:
     """One chain whose slopes are exactly a given curve E(β) with derivative V(β)."""
     visits = np.full(len(betas), 100) if visits is None else np.asarray(visits)
     mean = slope(betas)
     sums = np.stack([mean, mean**2, curvature(betas)], axis=1) * visits[:, None]
-    return stats_of(sums[None], visits[None], betas)
-
-
-def noisy_stats(num_chains=20, betas=UNEVEN, seed=0, most=6) -> BlockedStats:
-    """Chains that visit rungs rarely, some not at all, and draw slopes around E = 1 + 2β + β², with V = 2 + 2β."""
-    rng = np.random.default_rng(seed)
-    visits = rng.integers(0, most, (num_chains, len(betas)))
-    sums = np.zeros((num_chains, len(betas), 3))
-    for chain, rung in np.ndindex(visits.shape):
-        draws = rng.normal(1 + 2 * betas[rung] + betas[rung] ** 2, 0.8, visits[chain, rung])
-        sums[chain, rung] = draws.sum(), (draws**2).sum(), (2 + 2 * betas[rung] - 0.8**2) * len(draws)
-    return stats_of(sums, visits, betas)
+    return slope_stats(sums[None], visits[None], betas)
 
 
 def without_chain(stats: BlockedStats, chain: int) -> BlockedStats:
@@ -123,7 +88,7 @@ def test_counted_and_weighted_slopes_are_not_mixed_up():
     betas = np.array([0.0, 0.5, 1.0])
     counted, weighted = np.ones((1, 3, 3)) * [[1.0], [2.0], [3.0]], np.ones((1, 3, 3)) * [[4.0], [7.0], [5.0]]
     visits, posteriors = np.array([[2, 4, 8]]), np.array([[5.0, 1.0, 3.0]])
-    stats = stats_of(counted, visits, betas, posteriors=posteriors, weighted=weighted)
+    stats = slope_stats(counted, visits, betas, posteriors=posteriors, weighted=weighted)
     plain, blackwell = ti(stats), ti(stats, rao_blackwell=True)
     assert plain.log_z == pytest.approx(0.5 * (0.5 + 2 * 0.5 + 0.375) / 2, abs=TOLERANCE)
     assert blackwell.log_z == pytest.approx(0.5 * (0.8 + 2 * 7.0 + 5 / 3) / 2, abs=TOLERANCE)
@@ -223,7 +188,7 @@ def test_errors_are_what_leaving_out_a_chain_changes(rule, rao_blackwell):
 
     Most rungs are visited by few chains and one by a single chain, which alone cannot know its own error.
     """
-    stats = noisy_stats(most=3)
+    stats = noisy_slope_stats(most=3)
     visits, sums = stats.visits.copy(), stats.counted_slopes.copy()
     visits[1:, :, 2], sums[1:, :, 2] = 0, 0.0
     visits[0, 0, 2], sums[0, 0, 2] = 1, [4.0, 16.0, 0.7]
@@ -253,7 +218,7 @@ def test_a_rest_that_is_rounding_is_not_taken_for_a_mean():
     errors = []
     for each in (weights, without):
         sums = np.stack([means, means**2, 0 * means], axis=2) * each[:, :, None]
-        stats = stats_of(sums, np.ones((20, 3), np.int64), exact.BETAS, posteriors=each)
+        stats = slope_stats(sums, np.ones((20, 3), np.int64), exact.BETAS, posteriors=each)
         errors.append(ti(stats, rao_blackwell=True).std_error)
     assert errors[0] == pytest.approx(errors[1], rel=1e-6)
 
@@ -264,7 +229,7 @@ def test_errors_of_equal_chains_are_those_of_their_means():
     means = rng.normal(size=(20, 3))
     sums = np.stack([means, means**2 + 1, 0 * means], axis=2) * 5
     betas = np.array([0.0, 0.3, 1.0])
-    answer = ti(stats_of(sums, np.full((20, 3), 5), betas))
+    answer = ti(slope_stats(sums, np.full((20, 3), 5), betas))
     each = means @ np.array([0.15, 0.5, 0.35])
     assert answer.log_z == pytest.approx(each.mean(), abs=TOLERANCE)
     assert answer.std_error == pytest.approx(each.std(ddof=1) / np.sqrt(20), abs=TOLERANCE)
@@ -272,7 +237,7 @@ def test_errors_of_equal_chains_are_those_of_their_means():
 
 def test_too_coarse_a_ladder_is_called_so():
     """The numbers of both errors are in the words. Kills: noise compared with the bias of another rung, or never."""
-    stats = noisy_stats(most=400)
+    stats = noisy_slope_stats(most=400)
     riemann, corrected = ti(stats, "riemann"), ti(stats, "corrected")
     assert corrected.verdict is tp.Verdict.GOOD
     assert riemann.verdict is tp.Verdict.COARSE
@@ -290,7 +255,7 @@ def test_a_jump_between_rungs_does_not_go_unseen(rule):
     slopes = np.where(betas < 0.55, -20.0, 30.0)
     means = slopes + 3.0 * (-1.0) ** np.arange(30)[:, None]
     sums = np.stack([means, np.broadcast_to(slopes**2 + 0.01, means.shape), 0 * means], axis=2) * 40
-    answer = ti(stats_of(sums, np.full((30, 11), 40), betas), rule)
+    answer = ti(slope_stats(sums, np.full((30, 11), 40), betas), rule)
     assert abs(answer.biases[-1]) < answer.std_error < 2.5
     assert answer.verdict is tp.Verdict.COARSE
     assert "may hide 2.5" in answer.findings[0].seen  # 0.1 · 50 / 2
@@ -315,7 +280,7 @@ def test_a_rung_of_vanishing_weight_counts_as_unreached():
     weights[0, 2] = 1e-40
     slopes = np.ones((1, 6, 3)) * 50.0 * [[[2.0, 4.0, 0.0]]]
     slopes[0, 2] = 0.0
-    stats = stats_of(slopes, np.full((1, 6), 50), UNEVEN, posteriors=weights)
+    stats = slope_stats(slopes, np.full((1, 6), 50), UNEVEN, posteriors=weights)
     answer = ti(stats, rao_blackwell=True)
     assert answer.log_z == pytest.approx(2.0, abs=TOLERANCE)
     assert tp.Verdict.UNREACHED in {finding.verdict for finding in answer.findings}
@@ -325,7 +290,7 @@ def test_all_that_one_chain_has_seen_has_no_error():
     """Two chains, of which one saw nothing. Kills: an error of 0, or NaN."""
     sums, visits = np.zeros((2, 3, 3)), np.zeros((2, 3), np.int64)
     sums[0], visits[0] = 12.0, 4
-    answer = ti(stats_of(sums, visits, exact.BETAS))
+    answer = ti(slope_stats(sums, visits, exact.BETAS))
     assert answer.log_z == pytest.approx(3.0)
     assert answer.std_error == np.inf
     assert answer.verdict is tp.Verdict.NO_ERROR
@@ -333,7 +298,7 @@ def test_all_that_one_chain_has_seen_has_no_error():
 
 def test_an_infinite_slope_is_no_number_and_says_so():
     """A target that is 0 at some draw of the base: E_0 is −∞. Kills: a finite answer, warnings, a good verdict."""
-    stats = noisy_stats()
+    stats = noisy_slope_stats()
     sums = stats.counted_slopes.copy()
     sums[3, 0, 0] = [-np.inf, np.inf, 0.0]
     answer = ti(dataclasses.replace(stats, counted_slopes=sums))
@@ -404,7 +369,7 @@ def rts_and_ti_rb(num_steps: int, rule: str = "trapezoid") -> tuple[float, float
     log_norm = np.logaddexp.reduce(log_joint, axis=1)
     posterior = np.exp(log_joint - log_norm[:, None])
     moments = np.stack([delta, delta**2, 0 * delta], axis=1)
-    stats = stats_of(
+    stats = slope_stats(
         np.zeros((1, len(betas), 3)),
         np.ones((1, len(betas)), np.int64),
         betas,

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+import checks
 import tempering as tp
 from tempering.frontends.numpyro import from_numpyro
 
@@ -97,8 +98,7 @@ def test_a_mixture_with_two_labels_by_quadrature():
     assert result.std_error < 0.1
     assert abs(result.log_z - exact) < MAX_ERRORS * result.std_error
     # both labellings are visited alike: each mean is the upper one half of the time
-    off = np.abs(np.asarray(result.expectation.value) - 0.5)
-    assert np.all(off < 4.5 * np.asarray(result.expectation.std_error))
+    checks.assert_within(result.expectation.value, 0.5, result.expectation.std_error, most=4.5)
 
 
 @pytest.mark.slow

@@ -138,10 +138,8 @@ def test_the_kernel_leaves_the_joint_law_invariant(kind, correct):
 
 def _log_f_on(kind, path, grid):
     if kind == "rbm":
-        return np.concatenate(
-            [exact.log_densities(exact.small_rbm().path(exact.BASE_FREQUENCIES, np.array([0.0, b, 1.0])))[:, 1:2]
-             for b in grid], axis=1,
-        )  # fmt: skip
+        betas = np.concatenate([[0.0], grid, [1.0]])
+        return exact.log_densities(exact.small_rbm().path(exact.BASE_FREQUENCIES, betas))[:, 1:-1]
     log_base, log_target = _ends_in_float64()
     return (1 - grid) * log_base[:, None] + grid * log_target[:, None]
 

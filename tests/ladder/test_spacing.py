@@ -248,14 +248,21 @@ def test_chains_start_at_the_rungs_nearest_to_where_they_were_kept():
     assert np.abs(found - kept).max() < 0.5 / 24 + 0.5 / 59 + 1e-6
 
 
-@pytest.mark.parametrize(("betas", "prior"), [("adaptive", "ends"), ("uniform", "uniform"), ("adaptive", "exp:2")])
-def test_a_run_that_chose_its_rungs_resumes_to_the_same_bits(tmp_path, betas, prior):
+STOPS = (3, 10, 20, 30, 40)
+
+
+@pytest.mark.parametrize(("betas", "prior", "stops"), [
+    ("adaptive", "ends", STOPS), ("uniform", "uniform", (10, 30)), ("adaptive", "exp:2", (10, 30)),
+    pytest.param("uniform", "uniform", STOPS, marks=pytest.mark.slow),
+    pytest.param("adaptive", "exp:2", STOPS, marks=pytest.mark.slow),
+])  # fmt: skip
+def test_a_run_that_chose_its_rungs_resumes_to_the_same_bits(tmp_path, betas, prior, stops):
     """Cut while annealing, while settling, at the first and at a later draw that counts. Kills: the template's number
     of rungs, ends from a rounded prior, a path made of betas that were rounded at another time."""
     how = {"num_chains": 20, "num_sweeps": 32, "num_rungs": "auto", "betas": betas, "rung_weights": prior, "seed": 3}
     how["warmup"] = AnnealedStart(24, (8, 8))
     whole = tp.estimate(exact.small_rbm(), exact.BASE_FREQUENCIES, **how)
-    for stop in (3, 10, 20, 30, 40):
+    for stop in stops:
         calls = itertools.count()
         with suppress(tp.Interrupted):
             tp.estimate(

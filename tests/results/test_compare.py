@@ -13,7 +13,7 @@ from tempering.results import Comparison, Entry, SideBySide
 from tempering.verdicts import Finding, Verdict
 
 FIELDS = {"method", "log_z", "std_error", "interval", "verdict", "sweeps", "seconds"}
-QUICK = {"num_chains": 40, "num_rungs": 5, "budget": 60}
+QUICK = {"num_chains": 40, "num_rungs": 5, "budget": 60}  # the same shapes in all runs, which then share programs
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def test_methods_of_a_kind_share_one_run():
 
 
 def test_without_a_budget_others_get_what_tempering_takes():
-    settings = {"num_chains": 20, "num_rungs": 3, "num_sweeps": 10, "warmup": tp.AnnealedStart(4, (3,))}
+    settings = {"num_chains": 40, "num_rungs": 5, "num_sweeps": 10, "warmup": tp.AnnealedStart(4, (3,))}
     found = tp.compare(exact.small_rbm(), exact.BASE_FREQUENCIES, methods=["ais", "rts"], **settings)
     assert [entry.num_sweeps for entry in found.entries] == [17, 17]
     iterated = tp.compare(
@@ -81,7 +81,7 @@ def test_without_a_budget_others_get_what_tempering_takes():
 def test_any_warmup_can_stand_before_a_comparison(warmup):
     """Adjusting leaves no statistics that `mixed` could take. Kills: every stage but annealing taken for tempered."""
     found = tp.compare(
-        exact.small_rbm(), exact.BASE_FREQUENCIES, methods="rts,mixed", warmup=warmup, num_chains=20, num_rungs=3,
+        exact.small_rbm(), exact.BASE_FREQUENCIES, methods="rts,mixed", warmup=warmup, num_chains=40, num_rungs=5,
         num_sweeps=20,
     )  # fmt: skip
     assert [np.isfinite(entry.answer.log_z) for entry in found.entries] == [True, True]
@@ -211,7 +211,7 @@ def test_the_command_prints_a_table_and_a_sandwich(tempering):
 )
 def test_bad_cases_end_in_a_verdict_and_status_3(tempering, hard, arguments, verdict):
     """Two rungs that do not overlap, five annealing steps, an integral over three points: not a number alone."""
-    status, out, _ = tempering("compare", hard, "--base", "uniform", *arguments, "--json")
+    status, out, _ = tempering("compare", hard, "--base", "uniform", "--chains", 20, *arguments, "--json")
     assert status == 3
     found = json.loads(out)
     (method,) = found["methods"]

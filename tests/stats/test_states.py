@@ -69,11 +69,11 @@ def test_effective_size_and_resampling():
 
 def test_a_run_without_draws_says_so():
     rbm, frequencies = tp.load_example()
-    result = tp.estimate(rbm, frequencies, num_chains=4, num_sweeps=8, num_rungs=4, warmup=tp.AnnealedStart(4, (2,)))
+    # The shapes of test_replicates.py, so that they share compiled programs.
+    how = {"num_chains": 10, "num_sweeps": 8, "num_rungs": 8, "warmup": tp.AnnealedStart(4, (2,))}
+    result = tp.estimate(rbm, frequencies, **how)
     with pytest.raises(tp.InputError, match="keep_draws=True"):
         _ = result.draws
-    asked = tp.estimate(
-        rbm, frequencies, keep_draws=True, num_chains=4, num_sweeps=8, num_rungs=4, warmup=tp.AnnealedStart(4, (2,))
-    )
-    assert asked.draws.x.v.shape == (4, 8, 64)
+    asked = tp.estimate(rbm, frequencies, keep_draws=True, **how)
+    assert asked.draws.x.v.shape == (10, 8, 64)
     assert asked.log_z == result.log_z

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pytest
 
+import checks
 import tempering as tp
 
 pytest.importorskip("optax", reason="training needs Optax")
@@ -39,6 +40,13 @@ def finished(run: TrainingRun):
     return run.outcome(), rows
 
 
+@pytest.fixture(scope="module")
+def plain():
+    """The run that nobody cut or changed, which others are held to."""
+    run = run_of()
+    return run, finished(run)[0]
+
+
 @pytest.mark.parametrize("method", ["tempered", *(pytest.param(m, marks=pytest.mark.slow) for m in ("pcd", "cd"))])
 def test_a_run_cut_anywhere_goes_on_to_the_same_bits(tmp_path, method):
     """Kills: any part of the state that is not kept (optimizer, chains, Ẑ, groups, the tracker's count, the best)."""
@@ -59,7 +67,7 @@ def test_a_run_cut_anywhere_goes_on_to_the_same_bits(tmp_path, method):
     assert [json.loads(line) for line in lines] == whole.rows
 
 
-def test_a_step_that_fails_leaves_the_last_whole_one(tmp_path, monkeypatch):
+def test_a_step_that_fails_leaves_the_last_whole_one(tmp_path, monkeypatch, plain):
     def broken(run):
         with run:
             for row in run:
@@ -71,7 +79,7 @@ def test_a_step_that_fails_leaves_the_last_whole_one(tmp_path, monkeypatch):
     monkeypatch.undo()
     again, rest = finished(run_of(tmp_path / "run", resume=True))
     assert rest[0].num_updates == 6
-    np.testing.assert_array_equal(again.rbm.weights, finished(run_of())[0].rbm.weights)
+    np.testing.assert_array_equal(again.rbm.weights, plain[1].rbm.weights)
 
 
 def test_another_run_is_refused_and_a_longer_one_is_not(tmp_path):
@@ -103,8 +111,8 @@ def test_a_run_is_whole_before_it_is_entered(tmp_path):
     assert str(run.outcome()).endswith(", good")
 
 
-def test_looks_at_the_likelihood_may_be_rare_and_change_nothing_else(tmp_path):
-    often, _ = finished(run_of())
+def test_looks_at_the_likelihood_may_be_rare_and_change_nothing_else(plain):
+    _, often = plain
     rarely, rows = finished(run_of(track_every=4))
     assert [row.num_updates for row in rows if row.train is not None] == [4, 8, 12]
     np.testing.assert_array_equal(often.rbm.weights, rarely.rbm.weights)
@@ -112,14 +120,14 @@ def test_looks_at_the_likelihood_may_be_rare_and_change_nothing_else(tmp_path):
 
 
 def test_the_trackers_chains_go_with_every_update_however_rarely_one_looks():
-    """Or with every second, if asked. Kills: chains that only move when the likelihood is looked at."""
+    """Or with every third, if asked. Kills: chains that only move when the likelihood is looked at."""
     counts = {}
-    for every in (1, 2, 3):
+    for every in (1, 3):
         with run_of(method="pcd", track_every=6, follow_every=every) as run:
             for _ in run:
                 pass
             counts[every] = run.trainer.tracker.num_updates
-    assert counts == {1: 12, 2: 6, 3: 4}
+    assert counts == {1: 12, 3: 4}
 
 
 def test_pretraining_may_have_a_rate_of_its_own():
@@ -159,15 +167,14 @@ def test_checks_come_when_due_and_agree(tmp_path):
     due = [row for row in rows if row.ais_check is not None]
     assert [row.num_updates for row in due] == [5, 10]
     for row in due:
-        off = abs(row.ais_check.log_z - row.tracked.log_z)
-        assert off < 5 * np.hypot(row.ais_check.std_error, row.tracked.std_error) + 1e-3
+        std_error = np.hypot(row.ais_check.std_error, row.tracked.std_error) + 2e-4
+        checks.assert_within(row.ais_check.log_z, row.tracked.log_z, std_error, most=5)
     assert run.metrics.rows[4]["ais_log_z"] == due[0].ais_check.log_z
     assert Checking(500).num_steps == 10_000
 
 
-def test_the_model_is_kept_as_load_takes_it(tmp_path):
-    run = run_of()
-    outcome, _ = finished(run)
+def test_the_model_is_kept_as_load_takes_it(tmp_path, plain):
+    run, outcome = plain
     run.save_model(tmp_path / "rbm.npz")
     loaded = tp.load(tmp_path / "rbm.npz")
     np.testing.assert_array_equal(loaded.weights, outcome.best.weights)
@@ -212,7 +219,7 @@ def test_lines_cut_short_by_a_kill_are_dropped(tmp_path):
 def test_events_are_written_where_they_are_asked_for(tmp_path):
     pytest.importorskip("tensorboardX", reason="events need tensorboardX")
     settings = RunSettings(**(TINY | ADAM | {"num_chains": 40}))
-    finished(TrainingRun(some_data(), settings=settings, directory=tmp_path, log_events=True))
+    finished(TrainingRun(some_data(), some_data(20), settings=settings, directory=tmp_path, log_events=True))
     assert list((tmp_path / "events").iterdir())
     with pytest.raises(tp.InputError, match="directory"):
         TrainingRun(some_data(), settings=settings, log_events=True)

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 from scipy.special import stdtrit
-from test_docs import ROOT, blocks_of, numbers_in
 
 import tempering as tp
+from pages import ROOT, blocks_of, numbers_in
 from tempering import Verdict
 
 PYTORCH, SKLEARN = (ROOT / "docs" / "guides" / name for name in ("tracking_pytorch.md", "tracking_sklearn.md"))
