@@ -71,7 +71,7 @@ def called(command: str, monkeypatch) -> int:
 
 
 # Ten seconds and more each, and what they show is tested elsewhere.
-LONG = ("paths.md", "paths_rbm.md", "bayes.md", "any_model.md", "stopping.md", "moves.md", "discrete.md")
+LONG = ("index.md", "paths.md", "paths_rbm.md", "bayes.md", "any_model.md", "stopping.md", "moves.md", "discrete.md")
 ELSEWHERE = ("tracking_pytorch.md", "tracking_sklearn.md")  # run, and held to more, by test_tracking_examples.py
 
 
