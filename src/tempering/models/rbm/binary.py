@@ -56,7 +56,7 @@ class RBM(AbstractHiddenBitsModel):
         "`tp.MomentAveragedRBM.fitted(rbm, base)`"
     )
 
-    def __init__(self, weights, vbias, hbias):
+    def __init__(self, weights: Any, vbias: Any, hbias: Any):
         """Check the parameters. JAX arrays stay as they are; others are kept in float64, for exact answers.
 
         Args:
@@ -67,7 +67,7 @@ class RBM(AbstractHiddenBitsModel):
         checked = checked_parameters("RBM", _AXES, weights, vbias, hbias, on_device=True)
         self.weights, self.vbias, self.hbias = checked
 
-    def log_density(self, data) -> Float[np.ndarray, " row"]:
+    def log_density(self, data: Any) -> Float[np.ndarray, " row"]:
         """log f(v) = v·c + Σ_j softplus(b_j + (vW)_j) of each row, which is minus its free energy.
 
         Args:
@@ -172,7 +172,9 @@ class RBMPath(AbstractHiddenBitsPath):
         """The same base and rungs for other parameters, also inside jit: nothing is fitted or compiled again.
 
         Args:
-            weights, vbias, hbias: W, c and b.
+            weights: W.
+            vbias: c.
+            hbias: b.
 
         Returns:
             The path. All rungs at once hold for fields up to the largest that the path was made for.
