@@ -50,16 +50,12 @@ def called(command: str, monkeypatch) -> int:
 
 
 # Ten seconds and more each, and what they show is tested elsewhere.
-<<<<<<< HEAD
 LONG = (
     *("paths.md", "paths_rbm.md", "bayes.md", "any_model.md", "stopping.md", "moves.md", "discrete.md"),
     *("index.md", "training.md"),
 )
 # What `make test` runs instead: a smaller model and fewer sweeps, so that the verdict, and the status, may be another.
 SHORTENED = {"tempering estimate ising:16x16:0.44": "tempering estimate ising:4x6:0.44 --chains 20 --sweeps 100"}
-=======
-LONG = ("index.md", "paths.md", "paths_rbm.md", "bayes.md", "any_model.md", "stopping.md", "moves.md", "discrete.md")
->>>>>>> docs
 ELSEWHERE = ("tracking_pytorch.md", "tracking_sklearn.md")  # run, and held to more, by test_tracking_examples.py
 
 
