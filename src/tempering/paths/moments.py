@@ -33,8 +33,8 @@ class GaussianMomentPath(AbstractPath):
         betas: inverse temperatures, from 0 to 1.
     """
 
-    betas: PerRung
     mean: Float[Array, " dim"]
+    betas: PerRung
     root: Float[Array, "dim dim"]
     whitener: Float[Array, "dim dim"]
     ratios: Float[Array, " dim"]

@@ -55,9 +55,9 @@ class MomentAveragedPath(AbstractGibbsPath):
     """
 
     weights: Float[Array, "visible knot hidden"]
+    betas: PerRung
     vbias: Float[Array, "knot visible"]
     hbias: Float[Array, "knot hidden"]
-    betas: PerRung
     knot_betas: Float[Array, " knot"]
     base_logits: Float[Array, " visible"]
 
