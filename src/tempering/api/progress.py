@@ -24,6 +24,7 @@ class Progress:
         run: Which run of a comparison this is, such as "simulated tempering".
         repeat: The number of the repeat in a comparison, from 0.
         target_error: The standard error at which the run may end, where one was asked for.
+        answer: Makes the estimate so far; None while there is none.
     """
 
     stage: str

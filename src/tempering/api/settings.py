@@ -107,7 +107,7 @@ class Settings:
         return dataclasses.replace(self, betas=spacing if is_possible else "power")
 
     def make_log_prior(self, betas: np.ndarray) -> np.ndarray:
-        """log r_k."""
+        """The log weights of the rungs, log r_k."""
         if not isinstance(self.rung_weights, str):
             return np.asarray(self.rung_weights, np.float64)
         return LadderRule("uniform", self.rung_weights).log_prior_of(betas)

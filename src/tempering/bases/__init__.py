@@ -1,7 +1,6 @@
 """Bases: distributions that can be drawn from exactly. Every path of densities starts at one."""
 
 from tempering.bases.base import AbstractBase as AbstractBase
-from tempering.bases.checks import cholesky as cholesky
 from tempering.bases.composite import Distribution as Distribution
 from tempering.bases.composite import Product as Product
 from tempering.bases.composite import as_base as as_base
@@ -10,4 +9,3 @@ from tempering.bases.densities import Normal as Normal
 from tempering.bases.densities import Student as Student
 from tempering.bases.densities import Uniform as Uniform
 from tempering.bases.densities import Unnormalised as Unnormalised
-from tempering.bases.densities import log_z_of_bits as log_z_of_bits

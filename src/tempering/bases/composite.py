@@ -85,7 +85,14 @@ class Distribution(AbstractBase):
 
 
 def as_base(density: Any) -> AbstractBase:
-    """A base unchanged; a distribution of another library wrapped as one."""
+    """A base unchanged; a distribution of another library wrapped as one.
+
+    Args:
+        density: a base, or an object with `log_prob` and `sample`.
+
+    Returns:
+        The base.
+    """
     if isinstance(density, AbstractBase):
         return density
     if not isinstance(density, type) and hasattr(density, "log_prob") and hasattr(density, "sample"):

@@ -152,7 +152,11 @@ def transition_matrix(recording: Recording) -> Float[np.ndarray, "rung rung"]:
 
 
 def unequilibrated() -> Finding:
-    """The finding for a warm-up that ended before it met its own stopping rule."""
+    """The finding for a warm-up that ended before it met its own stopping rule.
+
+    Returns:
+        The finding.
+    """
     return Finding(
         Verdict.UNEQUILIBRATED,
         "the warm-up ran out of sweeps before it met its own rule for even rungs",

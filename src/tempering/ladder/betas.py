@@ -13,6 +13,9 @@ def uniform_betas(num_rungs: int) -> HostPerRung:
 
     Args:
         num_rungs: K, at least 2.
+
+    Returns:
+        The inverse temperatures, in rising order.
     """
     _check_num_rungs(num_rungs)
     return np.linspace(0.0, 1.0, num_rungs)
@@ -24,6 +27,9 @@ def geometric_betas(num_rungs: int, smallest: float = 0.01) -> HostPerRung:
     Args:
         num_rungs: K, at least 2.
         smallest: the first β above 0; between 0 and 1.
+
+    Returns:
+        The inverse temperatures, in rising order.
     """
     _check_num_rungs(num_rungs)
     if not 0 < smallest < 1:
@@ -39,6 +45,9 @@ def power_betas(num_rungs: int, power: float = 4.0) -> HostPerRung:
     Args:
         num_rungs: K, at least 2.
         power: any positive number; 1 gives uniform betas.
+
+    Returns:
+        The inverse temperatures, in rising order.
     """
     _check_num_rungs(num_rungs)
     if not power > 0:

@@ -15,6 +15,9 @@ def uniform_log_prior(num_rungs: int) -> HostPerRung:
 
     Args:
         num_rungs: K.
+
+    Returns:
+        log r_k of every rung, normalised.
     """
     return np.full(num_rungs, -np.log(num_rungs))
 
@@ -30,6 +33,9 @@ def ends_log_prior(num_rungs: int, share: float = 0.1) -> HostPerRung:
     Args:
         num_rungs: K.
         share: the weight of each end, between 0 and 0.5.
+
+    Returns:
+        log r_k of every rung, normalised.
     """
     if not 0 < share < 0.5:
         raise InputError(f"ends_log_prior(share=...) must lie between 0 and 0.5, got {share}.")
@@ -47,6 +53,9 @@ def exponential_log_prior(betas: HostPerRung, rate: float) -> HostPerRung:
     Args:
         betas: the inverse temperatures.
         rate: any number; negative rates favour the base.
+
+    Returns:
+        log r_k of every rung, normalised.
     """
     log_prior = rate * np.asarray(betas, np.float64)
     return log_prior - np.logaddexp.reduce(log_prior)

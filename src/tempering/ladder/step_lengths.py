@@ -17,7 +17,7 @@ from tempering.ladder.betas import respaced_betas
 
 MEASURES = ("kl", "rejection")
 RUNG_NUMBERS = (25, 50, 100, 200, 400, 800, 1600)  # few sizes, so that programs compiled for one run serve others
-LONGEST_STEP = 1.0  # in √KL: beyond about 2 the error of RTS grows, see docs/ladders.md
+LONGEST_STEP = 1.0  # in √KL: beyond about 2 the error of RTS grows, see docs/guides/ladders.md
 _DEFAULT_RUNGS = 100  # where a pass measured no distance at all
 # A share of a normal law in one tail, and how many σ from the mean that tail begins.
 _SIGMA, _AT_SIGMA = 0.16, 0.994457883209753
@@ -118,6 +118,9 @@ def check_measure(measure: str) -> str:
 
     Args:
         measure: "kl" or "rejection".
+
+    Returns:
+        The measure itself.
     """
     if measure not in MEASURES:
         raise InputError(f"The measure of a ladder's steps must be one of {', '.join(MEASURES)}; got {measure!r}.")

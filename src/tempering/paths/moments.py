@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from tempering._errors import InputError
 from tempering._precision import product
 from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar
-from tempering.bases import cholesky
+from tempering.bases.checks import cholesky
 from tempering.ladder import AbstractPath
 from tempering.paths.linear import float32_betas, replace_betas
 

@@ -17,14 +17,23 @@ from tempering.verdicts import Finding, Verdict, gravest
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """One method's answer, whether to believe it, and what it cost."""
+    """One method's answer, whether to believe it, and what it cost.
+
+    Attributes:
+        method: The method.
+        answer: Its estimate.
+        run_findings: What was found about the run that it was made from.
+        num_sweeps: Sweeps per chain, the warm-up included.
+        seconds: Of its run and of the estimate itself; compiling is in those of the first repeat.
+        num_bytes: What had to be kept until the end of the run.
+    """
 
     method: Method
     answer: LogZ
-    run_findings: tuple[Finding, ...]  # about the run that it was made from
-    num_sweeps: int  # per chain, warm-up included
-    seconds: float  # of its run and of the estimate itself; the first repeat's hold the compilation too
-    num_bytes: int  # kept until the end of the run
+    run_findings: tuple[Finding, ...]
+    num_sweeps: int
+    seconds: float
+    num_bytes: int
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -44,7 +53,7 @@ class Entry:
         return float(gap / np.hypot(one.std_error, two.std_error)) if gap > 0 else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
+        """The entry as JSON values."""
         return {
             "method": self.method.name,
             "log_z": self.answer.log_z,
@@ -63,7 +72,12 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class SideBySide:
-    """All methods with one seed."""
+    """All methods with one seed.
+
+    Attributes:
+        seed: The seed.
+        entries: The methods, in the order of the table.
+    """
 
     seed: int
     entries: tuple[Entry, ...]
@@ -97,10 +111,15 @@ class Comparison:
     """Methods side by side on one model, for one seed or several.
 
     ```python
-    comparison.entries                       # of the first seed: method, answer, verdict, sweeps, seconds, bytes
+    comparison.entries  # of the first seed: method, answer, verdict, sweeps, seconds, bytes
     comparison.agree, comparison.verdict
-    comparison.summary("rts")["rmse"]        # over repeats, where the truth is known
+    comparison.summary("rts")["rmse"]  # over repeats, where the truth is known
     ```
+
+    Attributes:
+        repeats: All methods with each seed.
+        truth: The true log Z, where it is known.
+        num_chains: Independent chains of each run.
     """
 
     repeats: tuple[SideBySide, ...]
@@ -180,7 +199,7 @@ class Comparison:
         return jsonable(answer)
 
     def to_json(self) -> str:
-        """One JSON object."""
+        """The comparison as one JSON object."""
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def __str__(self) -> str:

@@ -105,7 +105,7 @@ class Result:
 
     @property
     def std_error(self) -> float:
-        """Its standard error."""
+        """The standard error of log Z."""
         return self.log_z_by_rung.std_error
 
     @property
@@ -143,7 +143,7 @@ class Result:
 
     @property
     def num_rungs(self) -> int:
-        """K."""
+        """The number of rungs, K."""
         return len(self.betas)
 
     def to_dict(self) -> dict[str, Any]:
@@ -189,7 +189,7 @@ class Result:
         return to_arviz(self.draws, named, attributes, betas=self.betas, weights=weights, seed=seed)
 
     def to_json(self) -> str:
-        """One JSON object."""
+        """The answer as one JSON object."""
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def save(self, directory: str | os.PathLike) -> None:
@@ -224,7 +224,14 @@ class Result:
 
 
 def jsonable(value: Any) -> Any:
-    """The same with None for every NaN and infinity, which JSON does not have."""
+    """A value with None for every NaN and infinity, which JSON does not have.
+
+    Args:
+        value: Numbers, words, lists and dicts.
+
+    Returns:
+        The same, ready for `json.dumps`.
+    """
     if isinstance(value, float):
         return value if np.isfinite(value) else None
     if isinstance(value, list):

@@ -20,11 +20,17 @@ _LANES_ELSEWHERE = 1024
 
 
 class Block(NamedTuple):
-    """What a stretch of steps gave: the chains' new states, and what was kept of their draws."""
+    """What a stretch of steps gave.
 
-    num_steps: int  # steps done since step 0, this block included
-    states: Any  # leading axis: chain
-    record: Any  # leading axis: chain
+    Attributes:
+        num_steps: Steps done since step 0, this block included.
+        states: The chains' new states; leading axis: chain.
+        record: What was kept of their draws; leading axis: chain.
+    """
+
+    num_steps: int
+    states: Any
+    record: Any
 
 
 def run_chains(
@@ -43,13 +49,26 @@ def run_chains(
 
     ```python
     for block in run_chains(key, ladder, kernel, TemperingStats.empty(ladder), states, num_steps=1000):
-        ...                                     # block.record.on_host() has that stretch's statistics
+        block.record.on_host()  # that stretch's statistics
     ```
 
-    `states` has a leading chain axis; `record` is an empty statistic for one chain, with an `update(ladder, draw)`.
     Step i of chain c uses the key fold_in(fold_in(key, c), i), and chains pass through the model in groups of a fixed
-    size (matrix products round differently for other shapes): the bits depend neither on a chain's company, nor on
-    where the run is cut, nor on the number of devices.
+    size, since matrix products round differently for other shapes. So the bits of a chain depend neither on the other
+    chains, nor on where the run is cut, nor on the number of devices.
+
+    Args:
+        key: The random key of the run.
+        ladder: The law that is sampled.
+        kernel: One step of one chain.
+        record: An empty statistic for one chain, with `update(ladder, draw)` and `on_host()`.
+        states: Where the chains start; leading axis: chain.
+        num_steps: The step at which the run ends, counted from 0.
+        first_step: The step from which it goes on.
+        block_steps: Steps that are folded into one record, at most `MAX_BLOCK_STEPS`.
+        devices: The devices to use; all by default.
+
+    Returns:
+        An iterator over the blocks, in the order of time.
     """
     if not 1 <= block_steps <= MAX_BLOCK_STEPS:
         raise InputError(f"`block_steps` must lie between 1 and {MAX_BLOCK_STEPS}, got {block_steps}.")
@@ -88,7 +107,19 @@ def _walk(mesh: Mesh, key, ladder, kernel, record, chains, states, bounds):
 
 
 def walk_chain(key, ladder, kernel, record, state, bounds):
-    """One chain from step bounds[0] to bounds[1], folded into `record`."""
+    """One chain from step bounds[0] to bounds[1], folded into `record`; for use inside jit.
+
+    Args:
+        key: The random key of the chain.
+        ladder: The law that is sampled.
+        kernel: One step of the chain.
+        record: The statistic so far.
+        state: The state of the chain.
+        bounds: The first step, and the one after the last.
+
+    Returns:
+        The new state, and the statistic with the draws of these steps.
+    """
 
     def step(i, carry):
         state, record = carry

@@ -52,7 +52,14 @@ def drive(
     """Runs that differ in their keys alone, each from a warm-up of its own to the end of sampling.
 
     On an accelerator runs whose stages have the same form walk in one program; on a CPU one after the other, to the
-    bits of single runs. The arguments are those of `walk_stages`.
+    bits of single runs.
+
+    Args:
+        warmup: Makes the stages before sampling.
+        setups: What each run is made of.
+        keep: What sampling keeps beyond the sums for RTS.
+        chunk_steps: A stage is also yielded after at least so many steps; None: only at its end.
+        start: A stage that every run goes on from; None: the warm-up's first.
 
     Yields:
         The number of a run, and its stage as far as it has come.

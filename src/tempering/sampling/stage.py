@@ -47,9 +47,13 @@ class AbstractStageKind(eqx.Module):
 
 
 class AbstractTemperedKind(AbstractStageKind):
-    """A stage of simulated tempering before the draws that count."""
+    """A stage of simulated tempering before the draws that count.
 
-    center: Any = None  # a place near all chains, where a move is being tuned: moments are taken about it
+    Attributes:
+        center: A place near all chains, where a move is being tuned: moments are taken about it.
+    """
+
+    center: Any = None
     is_tempered: ClassVar[bool] = True
     tries_step_sizes: ClassVar[bool] = True
     any_range: ClassVar[bool] = False  # whether the guess of log Z may still be wrong by hundreds of nats
@@ -160,7 +164,7 @@ class Stage:
 
     @property
     def num_chains(self) -> int:
-        """Independent chains."""
+        """The number of independent chains."""
         return jax.tree.leaves(self.states)[0].shape[0]
 
     def with_move(self, move: AbstractMove) -> "Stage":

@@ -37,7 +37,12 @@ class GuidedRecord(AbstractRecord):
 
 
 class Occupancy(AbstractHostStatistic):
-    """How often chains, or groups of chains, were at each rung; fields as in `GuidedRecord`."""
+    """How often chains, or groups of chains, were at each rung.
+
+    Attributes:
+        posterior: Σ q(k | x) under each chain's own guess of log Z.
+        visits: the number of draws of each rung.
+    """
 
     posterior: Float[np.ndarray, "chain rung"]
     visits: Float[np.ndarray, "chain rung"]

@@ -53,7 +53,13 @@ class MoveSums(AbstractRecord):
 
 
 class MoveCounts(AbstractHostStatistic):
-    """How the moves of a run went so far, summed over chains; fields as in `MoveSums`."""
+    """How the moves of a run went so far, summed over chains.
+
+    Attributes:
+        num_moves: the number of moves at each rung.
+        accepted: the sum of their acceptance probabilities.
+        num_divergent: the number of divergent trajectories.
+    """
 
     num_moves: HostPerRung
     accepted: HostPerRung

@@ -56,7 +56,12 @@ class TargetSums(AbstractRecord):
 
 
 class HostTargetSums(AbstractHostStatistic):
-    """The sums of `TargetSums` for all chains of a run so far."""
+    """The sums of `TargetSums` for all chains of a run so far.
+
+    Attributes:
+        weight: Σ q(K−1 | x) of each chain.
+        total: Σ q(K−1 | x) g(x) of each chain.
+    """
 
     weight: Float[np.ndarray, " chain"]
     total: Float[np.ndarray, "chain *value"]

@@ -63,7 +63,16 @@ class TourSums(AbstractRecord):
 
 
 class Tours(AbstractHostStatistic):
-    """The tours of all chains of a run so far; fields as in `TourSums`."""
+    """The tours of all chains of a run so far.
+
+    Attributes:
+        head: sums until the first regeneration.
+        tail: sums since the last one, once there was one.
+        has_begun: whether there was one.
+        count: complete tours.
+        total: Σ over complete tours of their sums at the base and at the target.
+        products: Σ over complete tours of the products of these two sums.
+    """
 
     head: Float[np.ndarray, "chain end"]
     tail: Float[np.ndarray, "chain end"]

@@ -37,9 +37,25 @@ class Checking(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class TrainSettings:
-    """How an RBM is trained. Every field is an argument of `Trainer`, which explains it; its default is written here.
+    """How an RBM is trained. Every field is an argument of `Trainer`; its default is written here.
 
-    `tempering train` has the same defaults.
+    Attributes:
+        num_hidden: Hidden units.
+        method: The negative phase: "tempered" (Section 4.4 of the paper), "pcd" or "cd".
+        optimizer: "rmsspectral", "ssd", "adam" or "sgd".
+        learning_rate: None for one that suits the optimizer.
+        weight_decay: Coefficient of the L2 penalty on the weights.
+        num_updates: Updates in all.
+        batch_size: Rows of data per update.
+        num_chains: Chains of the negative phase, with "tempered" and "pcd".
+        num_sweeps: Sweeps of every chain per update.
+        num_rungs: Inverse temperatures.
+        rung_weights: r_k of "tempered", as in `estimate`.
+        alpha: Step α of eq. 24.
+        is_tracked: Whether the likelihood is tracked.
+        track_every: Updates between two evaluations of the likelihood.
+        follow_every: Updates between two steps of the tracker's own chains, with "pcd" and "cd".
+        seed: Of all randomness.
     """
 
     num_hidden: int = 500

@@ -138,7 +138,15 @@ class AnnealedStart(AbstractWarmup):
 
 
 def annealing_ladder(ladder: Ladder, num_steps: int) -> Ladder:
-    """The same path at as many inverse temperatures as a pass of `num_steps` needs, spaced as the ladder's are."""
+    """The same path at as many inverse temperatures as an annealing pass needs, spaced as the ladder's are.
+
+    Args:
+        ladder: The ladder.
+        num_steps: Steps of the pass.
+
+    Returns:
+        A ladder of `num_steps` + 1 rungs with uniform weights.
+    """
     betas = np.asarray(ladder.path.betas, np.float64)
     fine = np.interp(np.linspace(0, len(betas) - 1, num_steps + 1), np.arange(len(betas)), betas)
     return Ladder.create(ladder.path.with_betas(fine))

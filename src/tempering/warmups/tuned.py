@@ -151,7 +151,15 @@ class Tuned(AbstractWarmup):
 
 
 def tuned_if_needed(warmup: AbstractWarmup, move: AbstractMove) -> AbstractWarmup:
-    """The warm-up, with tuning where the move has a size that nobody gave."""
+    """The warm-up, with tuning where the move has a step size that nobody gave.
+
+    Args:
+        warmup: The warm-up that was asked for.
+        move: How x moves.
+
+    Returns:
+        The warm-up itself, or wrapped in `Tuned`.
+    """
     needs_tuning = isinstance(move, AbstractSizedMove) and not move.is_tuned
     return Tuned(warmup) if needs_tuning and not isinstance(warmup, Tuned) else warmup
 

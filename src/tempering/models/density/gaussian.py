@@ -11,7 +11,8 @@ from jaxtyping import Array, Float
 from tempering._errors import InputError
 from tempering._precision import product
 from tempering._types import HostPerRung, Numbers, Scalar
-from tempering.bases import Normal, as_base, cholesky
+from tempering.bases import Normal, as_base
+from tempering.bases.checks import cholesky
 from tempering.ladder import AbstractPath
 from tempering.models.density.log_density import AbstractDensity
 from tempering.models.density.trial import check_same_form

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from tempering._errors import InputError
 from tempering._precision import product
 from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar
-from tempering.bases import log_z_of_bits
+from tempering.bases.densities import log_z_of_bits
 from tempering.kernels import AbstractGibbsPath
 from tempering.ladder import AbstractPath, checked_betas
 from tempering.models.rbm.batch import Parameters

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from tempering._precision import product
 from tempering._softplus import SoftplusSums, fit_softplus_sums
 from tempering._types import HostPerRung, Key, PerRung, Scalar
-from tempering.bases import log_z_of_bits
+from tempering.bases.densities import log_z_of_bits
 from tempering.kernels import AbstractMove, BlockGibbs
 from tempering.ladder import checked_betas
 from tempering.models.model import AbstractModel
