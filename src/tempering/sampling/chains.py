@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import Array, Int
 
 from tempering._errors import InputError
 from tempering._types import Key
@@ -106,7 +107,9 @@ def _walk(mesh: Mesh, key, ladder, kernel, record, chains, states, bounds):
     return sharded(arrays, bounds, chains, states)
 
 
-def walk_chain(key, ladder, kernel, record, state, bounds):
+def walk_chain(
+    key: Key, ladder: Ladder, kernel: AbstractKernel, record: Any, state: Any, bounds: Int[Array, "2"]
+) -> tuple[Any, Any]:
     """One chain from step bounds[0] to bounds[1], folded into `record`; for use inside jit.
 
     Args:
