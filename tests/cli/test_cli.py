@@ -306,7 +306,7 @@ def test_the_bar_on_a_terminal(launch):
     """Guards the live bar: the stage, the estimate with its error and the one asked for; stdout stays clean."""
     out, shown = on_terminal(launch, *SMALL, "--sweeps", 1000, "--target-error", 1e-6, "--max-sweeps", 3000)
     assert only_json(out)["num_sweeps"] == 3000
-    for part in ("annealing", "settling", "sampling", "log Z ", "±", "→ 1e-06", ESCAPE):
+    for part in ("annealing", "equilibrating", "sampling", "log Z ", "±", "→ 1e-06", ESCAPE):
         assert part in shown
 
 

@@ -382,7 +382,7 @@ def test_a_small_lattice_to_a_small_error():
     ({"target_error": -0.1}, "positive and finite"),
     ({"target_error": math.nan}, "positive and finite"),
     ({"target_error": math.inf}, "positive and finite"),
-    ({"target_error": 0.1, "max_sweeps": 39}, "40 (num_sweeps) or more"),
+    ({"target_error": 0.1, "max_sweeps": 39}, "40 or more (`num_sweeps`)"),
     ({"max_sweeps": 100}, "give one"),
     ({"max_seconds": 100.0}, "give one"),
     ({"target_error": 0.1, "max_seconds": 0.0}, "positive"),

@@ -622,14 +622,14 @@ def test_several_arrays_are_listed(tmp_path):
         assert f"{path}:{names[0]}" in message
 
 
-def test_grey_values_name_the_flag(tmp_path):
+def test_grey_values_name_the_argument(tmp_path):
     path = savez(tmp_path / "data.npz", x=BITS * 200)
     message = line_of(read_data, path)
-    assert "--binarize threshold|random" in message
+    assert '`binarize="threshold"`' in message
     assert "up to 200" in message
     assert "packed bits" in message
     assert "packed bits" not in line_of(read_data, path, num_visible=10)
-    assert "--binarize" in line_of(read_data, savez(path, x=BITS * 0.5))
+    assert "`binarize=" in line_of(read_data, savez(path, x=BITS * 0.5))
 
 
 BAD_DATA = {
@@ -672,7 +672,7 @@ def test_packed_bits_that_would_unpack_past_the_limit(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"binarize": "round"}, "--binarize must be threshold or random, got 'round'"),
+        ({"binarize": "round"}, "`binarize` must be threshold or random, got 'round'"),
         ({"num_visible": 0}, "num_visible must be at least 1, got 0"),
         ({"seed": -1}, "seed must be 0 or more, got -1"),
     ],
@@ -716,7 +716,7 @@ def test_the_training_part_of_packed_mnist_is_taken():
     path = shared("mnist_binarized.npz")
     assert read_data(path, num_visible=784).shape == (60_000, 784)
     assert "98 columns, expected 180" in line_of(read_data, path, num_visible=180)
-    assert "--binarize" in line_of(read_data, path)
+    assert "`binarize=" in line_of(read_data, path)
 
 
 def test_grey_mnist():

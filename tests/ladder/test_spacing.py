@@ -229,7 +229,7 @@ def test_rungs_follow_from_the_annealing_pass_alone():
     for stage in tempered:
         np.testing.assert_array_equal(stage.ladder.path.betas, betas.astype(np.float32))
         np.testing.assert_allclose(stage.ladder.log_prior, rule.log_prior_of(betas), rtol=1e-5)
-        assert stage.length == spacing.length(np.asarray(stage.ladder.path.betas, np.float64))
+        assert stage.warmup.length == spacing.length(np.asarray(stage.ladder.path.betas, np.float64))
     assert len(betas) == 25
     again = stages_of(warmup, 1, power_betas(12))[-1]  # other draws that count, the same ladder
     np.testing.assert_array_equal(again.ladder.path.betas, tempered[-1].ladder.path.betas)

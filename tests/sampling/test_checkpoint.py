@@ -197,7 +197,7 @@ class Bomb:
     lambda a: {**a, "about": a["about"][:-9]},
     lambda a: {**a, "states.0": np.array(["text"])},
     lambda a: about(a, identity=None),
-    lambda a: about(a, annealed={"nonsense": 1}),
+    lambda a: about(a, warmup={"nonsense": 1}),
 ])  # fmt: skip
 def test_a_body_that_nobody_here_wrote_is_refused(tmp_path, capfd, change):
     """Guards against unpickling, and against tracebacks from a checkpoint whose checksum is right."""

@@ -81,7 +81,7 @@ class Settings:
     def _check_goal(self) -> None:
         target, most = self.target_error, self.max_sweeps
         if target is not None and not (_is_number(target) and 0 < target < np.inf):
-            raise InputError(f"`target_error` must be a positive number, such as 0.05; got {target!r}.")
+            raise InputError(f"`target_error` must be positive and finite, such as 0.05; got {target!r}.")
         if most is not None and target is None:
             raise InputError("`max_sweeps` bounds a run towards a `target_error`; give one, or use `num_sweeps` alone.")
         if most is not None:
