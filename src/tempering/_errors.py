@@ -1,5 +1,13 @@
-"""The error for input that cannot be used."""
+"""The error for input that cannot be used, and the check that most doors make."""
+
+from typing import Any
 
 
 class InputError(ValueError):
     """A value, file or directory that cannot be used as asked. The message is one line with the cause and the cure."""
+
+
+def check_count(name: str, value: Any, least: int, note: str = "") -> None:
+    """Refuse what is not a whole number, or less than the least."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise InputError(f"{name} must be a whole number, {least} or more{note}; got {value!r}.")

@@ -10,9 +10,7 @@ from tempering.verdicts import Finding, Verdict
 
 MIN_OCCUPANCY = 0.2  # of a rung's prior probability
 MAX_DRIFT = 3.0  # standard errors between the two halves of a run
-MIN_EFFECTIVE = (
-    10.0  # weights or draws. Their mean has a relative error of about 1/√ESS: beyond a third, log(1 + ε) ≠ ε
-)
+MIN_EFFECTIVE = 10.0  # weights or draws: a mean of fewer has a relative error ε > 1/3, where log(1 + ε) is not ε
 FALSE_ALARM = 0.01  # the probability that a test reports a difference where there is none
 _MANY_DRAWS = 20  # expected at a rung; it then stays empty by chance once in e^20
 

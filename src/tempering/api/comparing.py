@@ -9,11 +9,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from tempering._errors import InputError
+from tempering._errors import InputError, check_count
 from tempering._signatures import suggests
 from tempering.api.progress import Progress, Watch
 from tempering.api.runs import Plan, Runs
-from tempering.api.settings import Betas, RungWeights, Settings, check_count, check_model, check_move
+from tempering.api.settings import Betas, RungWeights, Settings, check_model, check_move
 from tempering.estimators.methods import METHODS, Method, RunKind
 from tempering.kernels import AbstractMove
 from tempering.ladder import AbstractPath, Ladder
@@ -92,9 +92,9 @@ def compare(
     check_model(model)
     check_move(move)
     settings = settings.with_spacing(model.spacing())
-    check_count("repeats", repeats, 1)
+    check_count("`repeats`", repeats, 1)
     if budget is not None:
-        check_count("budget", budget, _MIN_BUDGET, " sweeps")
+        check_count("`budget`", budget, _MIN_BUDGET, " sweeps")
     base = data if base is None else base
     rows = data if data is not None else _rows_of(base)
     chosen = _chosen(methods, has_rows=rows is not None)

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tempering._errors import InputError
+from tempering._errors import InputError, check_count
 from tempering.estimators.methods import METHODS, RunKind
 from tempering.kernels import AbstractMove
 from tempering.ladder import LadderRule, checked_betas
@@ -66,7 +66,7 @@ class Settings:
             if name == "num_rungs" and self.num_rungs == "auto":
                 self._check_words_alone()
             else:
-                check_count(name, getattr(self, name), least, ', or "auto"' if name == "num_rungs" else "")
+                check_count(f"`{name}`", getattr(self, name), least, ', or "auto"' if name == "num_rungs" else "")
         if not isinstance(self.seed, int) or not 0 <= self.seed < 2**32:
             raise InputError(f"`seed` must be a whole number from 0 to 2³² − 1; got {self.seed!r}.")
         if self.method not in _METHODS:
@@ -85,7 +85,7 @@ class Settings:
         if most is not None and target is None:
             raise InputError("`max_sweeps` bounds a run towards a `target_error`; give one, or use `num_sweeps` alone.")
         if most is not None:
-            check_count("max_sweeps", most, self.num_sweeps, " (`num_sweeps`)")
+            check_count("`max_sweeps`", most, self.num_sweeps, " (`num_sweeps`)")
 
     def _check_words_alone(self) -> None:
         for name in ("betas", "rung_weights"):
@@ -124,12 +124,6 @@ class Settings:
         if isinstance(self.betas, str) and isinstance(self.rung_weights, str) and follows:
             rule = LadderRule(self.betas, self.rung_weights)  # weights that follow the rungs
         return warmup.respacing(measure, chooses_number, rule)
-
-
-def check_count(name: str, value: object, least: int, note: str = "") -> None:
-    """Refuse what is not a whole number, or less than the least."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise InputError(f"`{name}` must be a whole number, {least} or more{note}; got {value!r}.")
 
 
 def check_model(model: object) -> None:

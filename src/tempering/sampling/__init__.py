@@ -1,4 +1,4 @@
-"""The only loop over the steps of chains, the stages of a run, the driver that walks them, and the run's directory."""
+"""The loop over the steps of chains, the stages of a run, the driver that walks them, and the run's directory."""
 
 from tempering.sampling.chains import Block as Block
 from tempering.sampling.chains import run_chains as run_chains

@@ -1,4 +1,4 @@
-"""The only loop over Markov steps: chains in parallel, in blocks of steps, on any number of devices."""
+"""The loop over Markov steps: chains in parallel, in blocks of steps, on any number of devices."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple

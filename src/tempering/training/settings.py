@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tempering._errors import InputError
+from tempering._errors import InputError, check_count
 from tempering._signatures import suggests
 
 NEGATIVE_PHASES = ("tempered", "pcd", "cd")
@@ -77,7 +77,7 @@ class TrainSettings:
 
     def __post_init__(self) -> None:
         for name, least in _COUNTS.items():
-            check_count(name, getattr(self, name), least)
+            check_count(f"`{name}`", getattr(self, name), least)
         check_choice("method", self.method, NEGATIVE_PHASES)
         check_choice("optimizer", self.optimizer, tuple(RATES))
         check_alpha(self.alpha)
@@ -164,12 +164,6 @@ class RunSettings(TrainSettings):
 
 TrainSettings.__init__ = suggests()(TrainSettings.__init__)
 RunSettings.__init__ = suggests()(RunSettings.__init__)
-
-
-def check_count(name: str, value: Any, least: int) -> None:
-    """Refuse what is not a whole number of at least so many."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise InputError(f"`{name}` must be a whole number, {least} or more; got {value!r}.")
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tempering._errors import InputError
+from tempering._errors import InputError, check_count
 from tempering._signatures import suggests
 from tempering._types import Key
 from tempering.api import Settings
@@ -22,7 +22,7 @@ from tempering.models.rbm.binary import Base
 from tempering.results import MeanLogLikelihood
 from tempering.sampling.directory import filled
 from tempering.training.anchor import find_anew, left_out
-from tempering.training.settings import check_alpha, check_count
+from tempering.training.settings import check_alpha
 from tempering.training.tempered import Reading, TemperedChains, follow
 from tempering.training.tracked import Tracked
 from tempering.verdicts import Finding, Verdict
@@ -100,7 +100,7 @@ class Tracker:
             ("num_chains", num_chains, 1), ("num_sweeps", num_sweeps, 1), ("num_rungs", num_rungs, 2),
             ("num_groups", num_groups, _MIN_GROUPS), ("patience", patience, 1),
         ):  # fmt: skip
-            check_count(name, count, least)
+            check_count(f"`{name}`", count, least)
         if num_chains % num_groups:
             raise InputError(
                 f"`num_chains` must be a multiple of {num_groups}, the number of groups; got {num_chains}."

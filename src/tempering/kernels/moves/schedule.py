@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from tempering._errors import InputError
+from tempering._errors import InputError, check_count
 from tempering._types import Key, Rung, Scalar, State
 from tempering.kernels.moves.move import AbstractMove
 from tempering.ladder import AbstractPath, MoveInfo
@@ -164,6 +164,6 @@ def schedule_from(step_size: float | None, move: str, name: str) -> tuple[Schedu
 
 def checked_count(count: int, move: str, name: str) -> int:
     """A number of steps, refused unless it is 1 or more."""
-    if not isinstance(count, int | np.integer) or count < 1:
-        raise InputError(f"{move}({name}=...) must be a whole number, 1 or more; got {count!r}.")
-    return int(count)
+    count = int(count) if isinstance(count, np.integer) else count
+    check_count(f"{move}({name}=...)", count, 1)
+    return count

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from tempering._errors import InputError
+from tempering._errors import InputError, check_count
 from tempering._types import Numbers
 
 
@@ -89,8 +89,7 @@ def square_edges(rows: int, columns: int, periodic: bool | tuple[bool, bool]) ->
     """
     wraps = (periodic, periodic) if isinstance(periodic, bool) else periodic
     for side, wrap, name in ((rows, wraps[0], "rows"), (columns, wraps[1], "columns")):
-        if not isinstance(side, int) or side < 1:
-            raise InputError(f"`{name}` must be a whole number, 1 or more; got {side!r}.")
+        check_count(f"`{name}`", side, 1)
         if wrap and side < 2:
             raise InputError(f"A periodic lattice needs 2 {name} or more; pass periodic=False for a chain.")
     sites = np.arange(rows * columns).reshape(rows, columns)

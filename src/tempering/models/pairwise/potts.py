@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Array, Float, Int, Num
 
-from tempering._errors import InputError
+from tempering._errors import check_count
 from tempering._types import Numbers
 from tempering.models.pairwise.graph import square_edges
 from tempering.models.pairwise.pair_model import AbstractPairModel, checked_fields, pair_parameters
@@ -39,8 +39,7 @@ class Potts(AbstractPairModel):
             fields: h (site, colour), (colour,) or one number.
             edges: pairs of sites (edge, 2).
         """
-        if not isinstance(num_colours, int) or num_colours < 2:
-            raise InputError(f"Potts(num_colours, ...) must be a whole number, 2 or more; got {num_colours!r}.")
+        check_count("Potts(num_colours, ...)", num_colours, 2)
         self.edges, self.couplings, self.fields = pair_parameters(couplings, fields, edges, units=(num_colours,))
 
     @classmethod

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from tempering._errors import InputError
+from tempering._errors import InputError, check_count
 from tempering._precision import product
 from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar
 from tempering.bases.densities import log_z_of_bits
@@ -222,7 +222,12 @@ class MomentAveragedRBM(AbstractRBMVariant):
             seed: the random seed.
         """
         base = data if base is None else base
-        _check_counts(num_knots=(num_knots, 2), num_chains=(num_chains, 2), num_steps=(num_steps, 4))
+        for name, count, least in (
+            ("num_knots", num_knots, 2),
+            ("num_chains", num_chains, 2),
+            ("num_steps", num_steps, 4),
+        ):
+            check_count(f"`{name}`", count, least)
         key_start, key_target, key_knots = jax.random.split(jax.random.key(seed), 3)
         target = Parameters(*(jnp.asarray(a, jnp.float32) for a in (rbm.weights, rbm.vbias, rbm.hbias)))
         logits = jnp.asarray(rbm.base_logits("bias" if base is None else base), jnp.float32)
@@ -290,9 +295,3 @@ def _check_knots(rbm: RBM, knots: tuple[RBM, ...], knot_betas: np.ndarray) -> No
             )
     if knot_betas.shape != (len(knots),) or not np.all(np.diff(np.concatenate([[0.0], knot_betas, [1.0]])) > 0):
         raise InputError(f"`knot_betas` must be {len(knots)} numbers, one a knot, rising strictly between 0 and 1.")
-
-
-def _check_counts(**counts: tuple[int, int]) -> None:
-    for name, (count, least) in counts.items():
-        if not isinstance(count, int) or count < least:
-            raise InputError(f"`{name}` must be a whole number, {least} or more; got {count!r}.")
