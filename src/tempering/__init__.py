@@ -96,4 +96,4 @@ from tempering import training as training
 from tempering import warmups as warmups
 from tempering.kernels import moves as moves
 
-__version__ = "0.1.0"
+from tempering._version import __version__ as __version__

@@ -19,7 +19,7 @@ from tempering.kernels import AbstractMove
 from tempering.ladder import AbstractPath, Ladder
 from tempering.models import AbstractModel
 from tempering.results import Comparison, Entry, SideBySide
-from tempering.sampling import AbstractWarmup
+from tempering.sampling import AbstractWarmup, Setup
 from tempering.stats import Keep
 from tempering.warmups import tuned_if_needed
 
@@ -105,8 +105,9 @@ def compare(
     for repeat in range(repeats):
         number = (seed + repeat) % 2**32
         starts = None if rows is None else _starts(model, path, rows, num_chains, number)
-        runs = Runs(dataclasses.replace(plan, rows=starts), jax.random.key(number), _heard(watch, repeat))
-        sides.append(SideBySide(number, tuple(_entry(method, runs, plan.ladder) for method in chosen)))
+        setup = dataclasses.replace(plan.setup, key=jax.random.key(number))
+        runs = Runs(dataclasses.replace(plan, setup=setup, rows=starts), _heard(watch, repeat))
+        sides.append(SideBySide(number, tuple(_entry(method, runs) for method in chosen)))
     return Comparison(tuple(sides), model.quick_log_z() if truth is None else truth, num_chains)
 
 
@@ -118,13 +119,14 @@ def _plan(path: AbstractPath, move: AbstractMove, asked: Settings, budget: int |
         if asked.warmup == Settings.warmup and budget < _FULL_WARMUP_BUDGET:
             warmup = warmup.scaled(budget / _FULL_WARMUP_BUDGET)
     keep = dataclasses.replace(keep, moves=not move.always_accepts)
-    return Plan(ladder, move, tuned_if_needed(warmup, move), asked.num_chains, asked.num_sweeps, budget, keep)
+    setup = Setup(jax.random.key(asked.seed), ladder, move, asked.num_chains, asked.num_sweeps, budget)
+    return Plan(setup, tuned_if_needed(warmup, move), keep)
 
 
-def _entry(method: Method, runs: Runs, ladder: Ladder) -> Entry:
+def _entry(method: Method, runs: Runs) -> Entry:
     run = runs.finished(method.kind)
     started = time.perf_counter()
-    answer = method.answer(run.kept, log_z_base=ladder.path.log_z_base())
+    answer = method.answer(run.kept, log_z_base=runs.plan.setup.ladder.path.log_z_base())
     seconds = run.seconds + time.perf_counter() - started
     return Entry(method, answer, run.findings, run.num_sweeps, seconds, method.num_bytes(run.kept))
 

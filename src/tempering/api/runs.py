@@ -14,7 +14,7 @@ import numpy as np
 from tempering._types import Key, State
 from tempering.api.progress import Progress
 from tempering.estimators.methods import RunKind, TemperedRun
-from tempering.kernels import AbstractMove, AnnealDown, ContinuousPosition, ContinuousTempering, positions_at_target
+from tempering.kernels import AnnealDown, ContinuousPosition, ContinuousTempering, positions_at_target
 from tempering.ladder import Ladder
 from tempering.sampling import AbstractWarmup, Setup, Stage, walk_stages
 from tempering.stats import BlockedStats, Keep, systematic_picks
@@ -36,12 +36,8 @@ class FinishedRun:
 class Plan:
     """What is to be run, and for how long."""
 
-    ladder: Ladder
-    move: AbstractMove
+    setup: Setup  # of the tempered run; without a budget the others may take as many sweeps as that run takes
     warmup: AbstractWarmup
-    num_chains: int
-    num_sweeps: int  # per chain after the warm-up, where no budget is given
-    budget: int | None  # sweeps per chain, warm-up included; None: as many as the tempered run takes
     keep: Keep
     rows: State | None = None  # states made of data, one per chain, for passes down from them
 
@@ -60,15 +56,15 @@ class _Tempered(NamedTuple):
 
 
 class Runs:
-    """The runs of one plan and one key, each made when it is first asked for.
+    """The runs of one plan, each made when it is first asked for.
 
     Those that go on from the tempered run (its warm-up, or its draws) make that first. The shared warm-up counts as if
     it had been each one's own; the draws that passes down start from do not.
     """
 
-    def __init__(self, plan: Plan, key: Key, watch: Callable[[Progress], Any]):
+    def __init__(self, plan: Plan, watch: Callable[[Progress], Any]):
         """`watch` hears how far each run has come."""
-        self.plan, self.key, self.watch = plan, key, watch
+        self.plan, self.watch = plan, watch
         self._finished: dict[RunKind, FinishedRun] = {}
         self._makers: dict[RunKind, Callable[[RunKind], FinishedRun]] = {
             RunKind.TEMPERED: self._tempered,
@@ -89,15 +85,14 @@ class Runs:
     @property
     def budget(self) -> int:
         """Sweeps per chain that every run may take."""
-        return self.tempered.num_sweeps if self.plan.budget is None else self.plan.budget
+        return self.tempered.num_sweeps if self.plan.setup.budget is None else self.plan.setup.budget
 
     @functools.cached_property
     def tempered(self) -> _Tempered:
         """The run of simulated tempering, with its warm-up."""
         plan, started = self.plan, time.perf_counter()
-        setup = Setup(self.key, plan.ladder, plan.move, plan.num_chains, plan.num_sweeps, plan.budget)
         begun, earlier, stage = None, [], None
-        for stage in walk_stages(plan.warmup, setup, plan.keep, chunk_steps=1):
+        for stage in walk_stages(plan.warmup, plan.setup, plan.keep, chunk_steps=1):
             if stage.done:
                 self._watch(RunKind.TEMPERED, stage)
             elif stage.is_sampling:
@@ -165,16 +160,16 @@ class Runs:
 
     def _setup(self, kind: RunKind) -> Setup:
         """For a run beside the tempered one; where that one's warm-up tunes or respaces, they share what it found."""
-        plan = self.plan
-        if not plan.warmup.shapes_the_run:
-            return Setup(self._key(kind), plan.ladder, plan.move, plan.num_chains)
-        begun = self.tempered.begun
-        ladder = begun.ladder.with_log_z(np.zeros(begun.ladder.path.num_rungs))
-        return Setup(self._key(kind), ladder, begun.move, plan.num_chains)
+        ladder, move = self.plan.setup.ladder, self.plan.setup.move
+        if self.plan.warmup.shapes_the_run:
+            begun = self.tempered.begun
+            ladder, move = begun.ladder.with_log_z(np.zeros(begun.ladder.path.num_rungs)), begun.move
+        return Setup(self._key(kind), ladder, move, self.plan.setup.num_chains)
 
     def _key(self, kind: RunKind) -> Key:
         """The tempered run's is the seed's own, so that it is the run that `estimate` would make."""
-        return self.key if kind is RunKind.TEMPERED else jax.random.fold_in(self.key, _NUMBERS[kind])
+        key = self.plan.setup.key
+        return key if kind is RunKind.TEMPERED else jax.random.fold_in(key, _NUMBERS[kind])
 
     def _walked(self, kind: RunKind, stage: Stage) -> Stage:
         """The stage at its end."""
@@ -188,7 +183,7 @@ class Runs:
 
     def _diagnosed(self, kept: Any, stage: Stage, seconds: float) -> FinishedRun:
         """A run of simulated tempering, with what was found about it."""
-        findings = stage.diagnosis(self.plan.ladder.path.log_z_base()).findings
+        findings = stage.diagnosis(self.plan.setup.ladder.path.log_z_base()).findings
         return FinishedRun(kept, stage.warmup.num_steps + stage.num_steps, seconds, findings)
 
 

@@ -2,7 +2,6 @@
 
 import importlib
 from collections.abc import Callable, Mapping
-from importlib import metadata
 from typing import Any
 
 import jax
@@ -12,6 +11,7 @@ from jaxtyping import Array, Float, Int
 
 from tempering._errors import InputError
 from tempering._types import State
+from tempering._version import __version__
 from tempering.stats import WeightedDraws, systematic_picks
 
 _NUM_GROUPS = 4  # of chains, each resampled by itself, so that ArviZ can compare them
@@ -76,7 +76,7 @@ def _tree(groups: Mapping[str, Mapping[str, np.ndarray]], attributes: Mapping[st
     except ImportError as error:
         raise InputError(f"Draws for ArviZ need xarray ({error}): pip install 'tempering[arviz]'.") from error
     attributes = {name: _plain(value) for name, value in attributes.items() if value is not None}
-    attributes |= {"inference_library": "tempering", **_version()}
+    attributes |= {"inference_library": "tempering", "inference_library_version": __version__}
     datasets = {}
     for group, arrays in groups.items():
         variables = {
@@ -94,13 +94,6 @@ def _tree(groups: Mapping[str, Mapping[str, np.ndarray]], attributes: Mapping[st
     tree = xarray.DataTree.from_dict(datasets)
     tree.attrs.update(attributes)
     return tree
-
-
-def _version() -> dict[str, str]:
-    try:
-        return {"inference_library_version": metadata.version("tempering")}
-    except metadata.PackageNotFoundError:  # run from its sources, uninstalled
-        return {}
 
 
 def _plain(value: Any) -> Any:

@@ -87,16 +87,16 @@ def fit_acceptance(
     neighbours with data, or repeats the nearest one; without any data all rungs are as those two halves say.
     """
     _check_interval(num_rungs, low, high)
-    rows = _checked_rows(rungs, steps, accepted, weights, num_rungs)
-    ends = float(np.min(rows.steps, initial=low)), float(np.max(rows.steps, initial=high))
-    has_data = np.bincount(rows.rungs, minlength=num_rungs) > 0
+    rung_of, step_sizes, probabilities, counts = _checked_rows(rungs, steps, accepted, weights, num_rungs)
+    ends = float(np.min(step_sizes, initial=low)), float(np.max(step_sizes, initial=high))
+    has_data = np.bincount(rung_of, minlength=num_rungs) > 0
     known = np.flatnonzero(has_data)
     if len(known) == 0:
         logits = np.broadcast_to(logit(_PRIOR_ACCEPTED), (num_rungs, 2))
     else:
         place = np.cumsum(has_data) - 1  # of a rung among those with data
-        share = _share(rows.steps, *ends)
-        lines = _maximise(_Data.with_prior(place[rows.rungs], share, rows.accepted, rows.weights, len(known)))
+        share = _share(step_sizes, *ends)
+        lines = _maximise(_Data.with_prior(place[rung_of], share, probabilities, counts, len(known)))
         logits = np.stack([np.interp(np.arange(num_rungs), known, line) for line in lines.T], axis=1)
     if ends[1] == ends[0]:
         logits = np.repeat(logits.mean(axis=1, keepdims=True), 2, axis=1)
@@ -243,17 +243,8 @@ def _check_interval(num_rungs: int, low: float, high: float) -> None:
         raise InputError(f"fit_acceptance(low=..., high=...) must have 0 < low ≤ high < inf, got {low} and {high}.")
 
 
-@dataclasses.dataclass(frozen=True)
-class _Rows:
-    """What a person gave, as arrays."""
-
-    rungs: Int[np.ndarray, " row"]
-    steps: Float[np.ndarray, " row"]
-    accepted: Float[np.ndarray, " row"]
-    weights: Float[np.ndarray, " row"]
-
-
-def _checked_rows(rungs, steps, accepted, weights, num_rungs: int) -> _Rows:
+def _checked_rows(rungs, steps, accepted, weights, num_rungs: int) -> tuple[np.ndarray, ...]:
+    """What a person gave, as arrays; rows of weight 0 are left out."""
     at = np.asarray(rungs)
     sizes, shares = (np.asarray(values, np.float64) for values in (steps, accepted))
     counts = np.ones(at.shape) if weights is None else np.asarray(weights, np.float64)
@@ -267,4 +258,4 @@ def _checked_rows(rungs, steps, accepted, weights, num_rungs: int) -> _Rows:
     if not (np.all(np.isfinite(sizes)) and np.all(np.isfinite(counts)) and np.all(counts >= 0)):
         raise InputError("fit_acceptance needs finite steps, and finite weights that are not negative.")
     is_real = counts > 0
-    return _Rows(at[is_real].astype(np.int64), sizes[is_real], shares[is_real], counts[is_real])
+    return at[is_real].astype(np.int64), sizes[is_real], shares[is_real], counts[is_real]
