@@ -55,7 +55,14 @@ LONG = (
     *("index.md", "training.md"),
 )
 # What `make test` runs instead: a smaller model and fewer sweeps, so that the verdict, and the status, may be another.
-SHORTENED = {"tempering estimate ising:16x16:0.44": "tempering estimate ising:4x6:0.44 --chains 20 --sweeps 100"}
+_COMPARE = "tempering compare rbm.npz --data data.npz --methods"
+SHORTENED = {
+    "tempering estimate ising:16x16:0.44": "tempering estimate ising:4x6:0.44 --chains 20 --sweeps 100",
+    "tempering estimate rbm.npz --data data.npz --target-error 0.02":
+        "tempering estimate rbm.npz --data data.npz --target-error 0.2 --sweeps 100",
+    f"{_COMPARE} rts,mbar,ti_rb,sams,ais,raise --budget 600": f"{_COMPARE} rts,mbar,ti_rb,sams,ais,raise --budget 60",
+    f"{_COMPARE} rts,mbar,ti_rb,ais,raise --budget 600": f"{_COMPARE} rts,mbar,ti_rb,ais,raise --budget 60",
+}  # fmt: skip
 ELSEWHERE = ("tracking_pytorch.md", "tracking_sklearn.md")  # run, and held to more, by test_tracking_examples.py
 
 
@@ -66,7 +73,7 @@ ELSEWHERE = ("tracking_pytorch.md", "tracking_sklearn.md")  # run, and held to m
     [
         pytest.param(f, is_short, marks=[pytest.mark.slow] * (not is_short), id=page_id(f))
         for f in (ROOT / "README.md", *PAGES)
-        for is_short in ([True, False] if f.name == "README.md" else [f.name not in LONG])
+        for is_short in ([True, False] if f.name in ("README.md", "comparing.md") else [f.name not in LONG])
         if f.name not in ELSEWHERE
     ],
 )
