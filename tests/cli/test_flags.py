@@ -13,6 +13,7 @@ from tempering.cli.flags import _FLAGS, in_flags
 @pytest.mark.parametrize(("said", "shown"), [
     ("run more sweeps, `num_sweeps=4000`", "run more sweeps, --sweeps 4000"),
     ("leave `warmup` out", "leave --warmup out"),
+    ("start from the training data, `base=data`", "start from the training data, --base FILE"),
     ('`betas="adaptive"` or `x`', "--ladder adaptive or `x`"),
 ])  # fmt: skip
 def test_arguments_become_flags(said, shown):

@@ -21,6 +21,10 @@ def in_flags(text: str) -> str:
 
     def flag(found: re.Match[str]) -> str:
         name, value = found.groups()
-        return _FLAGS[name] if value is None else f"{_FLAGS[name]} {value.strip(chr(34))}"
+        if value is None:
+            return _FLAGS[name]
+        return (
+            f"{_FLAGS[name]} {'FILE' if value == 'data' else value.strip(chr(34))}"  # arrays come from files here
+        )
 
     return _ARGUMENT.sub(flag, text)
