@@ -38,6 +38,11 @@ def unreached(empty: Int[np.ndarray, " empty"], num_rungs: int, what: str, cure:
     return Finding(Verdict.UNREACHED, seen, cure)
 
 
+def unvisited(visits: HostPerRung, log_prior: HostPerRung, what: str, cure: str) -> Finding | None:
+    """Rungs without visits that should have had many, if there are any; `what` as for `unreached`."""
+    return unreached(unexpectedly_empty(visits == 0, log_prior, float(visits.sum())), len(visits), what, cure)
+
+
 def uneven(occupancy: HostPerRung, cure: str, over: str = "") -> Finding | None:
     """A rung that has too little of its prior probability; `occupancy` is 1 where it has all of it."""
     rung = int(occupancy.argmin())

@@ -74,18 +74,16 @@ def _along(pool: Pool, rungs: np.ndarray, counts: HostPerRung) -> LogZ:
     has_draws = np.flatnonzero(counts > 0)
     visited = rungs[has_draws]
     bridges = [_bridge(pool, pair) for pair in np.stack([visited[:-1], visited[1:]], axis=1)]
-    values, std_errors = np.full(len(rungs), np.nan), np.full(len(rungs), np.inf)
-    bias, skewness, dof = np.zeros(len(rungs)), np.zeros(len(rungs)), 0
+    values, uncertainty = np.full(len(rungs), np.nan), Uncertainty.unknown(len(rungs))
     if counts[0] > 0:
         influences = np.cumsum([np.zeros(pool.num_units), *(b.influences for b in bridges)], axis=0).T
-        uncertainty = uncertainty_of_mean(influences)
         values[has_draws] = np.cumsum([0.0, *(b.log_ratio for b in bridges)])
-        std_errors[has_draws] = np.maximum(uncertainty.std_error, _error_across_broken(bridges))
-        skewness[has_draws], dof = uncertainty.skewness, uncertainty.dof
+        uncertainty = uncertainty_of_mean(influences).placed(has_draws, len(rungs))
+        uncertainty.std_error[has_draws] = np.maximum(uncertainty.std_error[has_draws], _error_across_broken(bridges))
     cure = 'draw at every rung, or use `method="mbar"`, which reweights to those without draws'
     empty = unreached(rungs[counts == 0], len(rungs), "have no draws", cure)
     findings = (nonfinite_in_pool(pool), empty, *(no_overlap(b.cut) for b in bridges))
-    return LogZ.from_uncertainty("bar", values, Uncertainty(std_errors, bias, skewness, dof), findings)
+    return LogZ.from_uncertainty("bar", values, uncertainty, findings)
 
 
 def _bridge(pool: Pool, rungs: Int[np.ndarray, "2"]) -> _Bridge:

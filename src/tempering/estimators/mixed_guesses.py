@@ -5,14 +5,15 @@ from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import logsumexp, stdtrit
+from scipy.special import stdtrit
 
 from tempering._errors import InputError
+from tempering._logspace import log_sum_exp
 from tempering._types import HostPerRung
 from tempering.estimators.equilibration import drift_between_halves
 from tempering.estimators.inputs import nonfinite_draws
 from tempering.estimators.log_z import LogZ
-from tempering.estimators.uncertainty import Uncertainty, log_summed_by_unit, uncertainty_of_mean
+from tempering.estimators.uncertainty import Uncertainty, summed_by_unit, uncertainty_of_mean
 from tempering.findings import FALSE_ALARM, relaxing, unconverged, uneven, unreached
 from tempering.stats import BlockedStats, TemperingStats
 from tempering.verdicts import Finding, Verdict
@@ -65,7 +66,7 @@ def mixed(runs: Sequence[TemperingStats | BlockedStats], *, log_z_base: float = 
         _disagreement(scores), _relaxing(used),
     ]  # fmt: skip
     values = _placed(log_z - log_z[0], reached, elsewhere=-np.inf)  # without posterior mass the maximum is at Z = 0
-    return LogZ.from_uncertainty("mixed", log_z_base + values, _on_all_rungs(scores.spread(), reached), findings)
+    return LogZ.from_uncertainty("mixed", log_z_base + values, scores.spread().placed(reached, len(reached)), findings)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,12 +82,12 @@ class _Likelihood:
     @classmethod
     def from_runs(cls, runs: Sequence[BlockedStats], reached: np.ndarray) -> "_Likelihood":
         """N_t is the sum of posteriors, which were added in float32 and differ from integers in the seventh digit."""
-        log_sums = np.array([_log_sum(run.log_sums, axis=(0, 1)) for run in runs])[:, reached]
-        log_draws = _log_sum(log_sums, axis=1)
-        weights = np.exp(log_draws - _log_sum(log_draws))
+        log_sums = np.array([log_sum_exp(run.log_sums, axis=(0, 1)) for run in runs])[:, reached]
+        log_draws = log_sum_exp(log_sums, axis=1)
+        weights = np.exp(log_draws - log_sum_exp(log_draws))
         log_priors = np.array([run.log_prior for run in runs])[:, reached]
         log_guesses = np.array([run.log_z_guess for run in runs])[:, reached]
-        log_counts = _log_sum(log_sums, axis=0) - _log_sum(log_draws)
+        log_counts = log_sum_exp(log_sums, axis=0) - log_sum_exp(log_draws)
         return cls(
             log_priors - log_guesses, weights, np.log(weights @ np.exp(log_priors)), log_counts, weights @ log_guesses
         )
@@ -94,12 +95,12 @@ class _Likelihood:
     def shares_at(self, log_z: HostPerRung) -> "_Shares":
         """The occupancy that each run should have if this were log Z."""
         log_joint = self.log_law + log_z
-        log_shares = log_joint - _log_sum(log_joint, axis=1, keepdims=True)
-        return _Shares(log_shares, self.weights, _log_sum(np.log(self.weights)[:, None] + log_shares, axis=0))
+        log_shares = log_joint - log_sum_exp(log_joint, axis=1, keepdims=True)
+        return _Shares(log_shares, self.weights, log_sum_exp(np.log(self.weights)[:, None] + log_shares, axis=0))
 
     def rise(self, log_z: HostPerRung, step: HostPerRung) -> float:
         """The increase of L by a step, without the cancellation of a difference of two L."""
-        log_growth = _log_sum(self.shares_at(log_z).log_shares + step, axis=1)
+        log_growth = log_sum_exp(self.shares_at(log_z).log_shares + step, axis=1)
         return float(np.exp(self.log_counts) @ step - self.weights @ log_growth)
 
 
@@ -172,11 +173,11 @@ class _Scores:
 
         If runs have different numbers of chains, or so few that they were cut into stretches, each run has its own.
         """
-        by_unit = [log_summed_by_unit(run.log_sums)[:, reached] for run in runs]
-        log_scale = _log_sum(np.concatenate(by_unit)) + shares.log_total
+        by_unit = [summed_by_unit(run.log_sums, np.logaddexp)[:, reached] for run in runs]
+        log_scale = log_sum_exp(np.concatenate(by_unit)) + shares.log_total
         scores = []
         for log_sums, log_shares in zip(by_unit, shares.log_shares, strict=True):
-            log_draws = _log_sum(log_sums, axis=1, keepdims=True)
+            log_draws = log_sum_exp(log_sums, axis=1, keepdims=True)
             scores.append(np.exp(log_sums - log_scale) - np.exp(log_draws + log_shares - log_scale))
         numbers = {run.num_chains for run in runs} | {len(log_sums) for log_sums in by_unit}
         return cls(np.array(scores) if len(numbers) == 1 else _side_by_side(scores), shares)
@@ -226,10 +227,6 @@ def _side_by_side(scores: list[np.ndarray]) -> Float[np.ndarray, "run unit rung"
     return apart
 
 
-def _log_sum(log_x: np.ndarray, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False) -> np.ndarray:
-    return np.asarray(logsumexp(log_x, axis=axis, keepdims=keepdims))
-
-
 def _from_rung_0(log_z: Float[np.ndarray, "*unit rung"]) -> Float[np.ndarray, "*unit rung"]:
     return log_z - log_z[..., :1]
 
@@ -239,15 +236,6 @@ def _placed(values: Float[np.ndarray, " reached"], reached: np.ndarray, elsewher
     everywhere = np.full(len(reached), elsewhere)
     everywhere[reached] = values
     return everywhere
-
-
-def _on_all_rungs(uncertainty: Uncertainty, reached: np.ndarray) -> Uncertainty:
-    return Uncertainty(
-        _placed(uncertainty.std_error, reached, np.inf),
-        _placed(uncertainty.bias, reached, 0.0),
-        _placed(uncertainty.skewness, reached, 0.0),
-        uncertainty.dof,
-    )
 
 
 def _check_same_betas(runs: list[BlockedStats]) -> None:

@@ -10,7 +10,7 @@ from tempering._errors import InputError
 from tempering._types import HostPerRung
 from tempering.estimators.inputs import check_base, finite_visits, nonfinite_draws, not_kept
 from tempering.estimators.log_z import LogZ
-from tempering.estimators.uncertainty import Uncertainty, log_summed_by_unit, summed_by_unit, uncertainty_of_mean
+from tempering.estimators.uncertainty import Uncertainty, summed_by_unit, uncertainty_of_mean
 from tempering.findings import unexpectedly_empty, unreached
 from tempering.stats import BlockedStats, TemperingStats
 from tempering.verdicts import Finding, Verdict
@@ -92,9 +92,11 @@ class _Curve:
             raise not_kept("ti_trapezoid", "slopes", "derivatives of log f by β")
         sums = summed_by_unit(stats.weighted_slopes if rao_blackwell else stats.counted_slopes)
         sums = np.where(np.isfinite(sums), sums, np.nan)  # without ∞ − ∞
-        weights = np.exp(log_summed_by_unit(stats.log_sums)) if rao_blackwell else summed_by_unit(finite_visits(stats))
+        if rao_blackwell:
+            weights, least = np.exp(summed_by_unit(stats.log_sums, np.logaddexp)), _LEAST_WEIGHT
+        else:
+            weights, least = summed_by_unit(finite_visits(stats)), _LEAST_COUNT
         total = weights.sum(axis=0)
-        least = _LEAST_WEIGHT if rao_blackwell else _LEAST_COUNT
         least_left = np.maximum(least, _LEAST_SHARE * total)
         whole = _moments(stats, sums.sum(axis=0)[None], total[None], np.full_like(total, least))
         left_out = _moments(stats, sums.sum(axis=0) - sums, total - weights, least_left)
@@ -137,9 +139,8 @@ def _integrated(rule: str, betas: HostPerRung, slopes: np.ndarray, curvatures: n
         case "simpson":
             return cumulative_simpson(slopes, x=betas, axis=-1, initial=0.0)
         case "corrected":
-            return _integrated("trapezoid", betas, slopes, curvatures) - summed_from_base(
-                steps**2 / 12 * np.diff(curvatures)
-            )
+            correction = summed_from_base(steps**2 / 12 * np.diff(curvatures))
+            return _integrated("trapezoid", betas, slopes, curvatures) - correction
         case _:
             return cumulative_trapezoid(slopes, x=betas, axis=-1, initial=0.0)
 
@@ -207,10 +208,11 @@ def _unreached(stats: BlockedStats, is_known: Bool[np.ndarray, " rung"]) -> Find
     empty = unexpectedly_empty(~is_known, stats.log_prior, float(stats.num_draws.sum()))
     if is_known.any() and len(empty) == 0:
         return None
-    what = "have no draws, and their slopes were interpolated"
-    return unreached(
-        np.flatnonzero(~is_known), len(is_known), what, "use a longer warm-up, more sweeps, or fewer rungs"
+    what, cure = (
+        "have no draws, and their slopes were interpolated",
+        "use a longer warm-up, more sweeps, or fewer rungs",
     )
+    return unreached(np.flatnonzero(~is_known), len(is_known), what, cure)
 
 
 def _no_mean() -> Finding:
