@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Int, Num
 
 from tempering._types import HostPerRung
 from tempering.verdicts import Finding, Verdict
@@ -38,7 +38,7 @@ def unreached(empty: Int[np.ndarray, " empty"], num_rungs: int, what: str, cure:
     return Finding(Verdict.UNREACHED, seen, cure)
 
 
-def unvisited(visits: HostPerRung, log_prior: HostPerRung, what: str, cure: str) -> Finding | None:
+def unvisited(visits: Num[np.ndarray, " rung"], log_prior: HostPerRung, what: str, cure: str) -> Finding | None:
     """Rungs without visits that should have had many, if there are any; `what` as for `unreached`."""
     return unreached(unexpectedly_empty(visits == 0, log_prior, float(visits.sum())), len(visits), what, cure)
 

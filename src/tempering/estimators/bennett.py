@@ -10,7 +10,7 @@ from scipy.special import expit
 from tempering._errors import InputError
 from tempering._types import HostPerRung
 from tempering.estimators._mbar_solver import TINY
-from tempering.estimators._pool import Pool, nonfinite_in_pool
+from tempering.estimators._pool import Pool, add_by_unit, nonfinite_in_pool
 from tempering.estimators.log_z import LogZ
 from tempering.estimators.multistate import MAX_CUT_ERROR, Cut, bennett_variance, no_overlap
 from tempering.estimators.uncertainty import Uncertainty, uncertainty_of_mean
@@ -107,8 +107,10 @@ def _bridge(pool: Pool, rungs: Int[np.ndarray, "2"]) -> _Bridge:
     influence = np.where(is_upper, 1 / counts[1], -1 / counts[0]) - surprise
     variance = bennett_variance(np.array([shared]), counts[:1], counts.sum())[0]
     cut = Cut(int(rungs[0]), int(rungs[1]), float(np.sqrt(variance)), min(1.0, shared * (1 / counts).sum()))
-    by_unit = pair.summed_by_unit(influence[:, None])[:, 0] * pool.num_units
-    return _Bridge(log_ratio, by_unit, cut.seen_by(by_unit) if pool.num_units > 1 else cut)
+    by_unit = np.zeros((pool.num_units, 1))
+    add_by_unit(by_unit, pair.units, (pair.weights * influence)[:, None])
+    influences = by_unit[:, 0] * pool.num_units
+    return _Bridge(log_ratio, influences, cut.seen_by(influences) if pool.num_units > 1 else cut)
 
 
 def _error_across_broken(bridges: list[_Bridge]) -> HostPerRung:

@@ -53,8 +53,7 @@ def mixed(runs: Sequence[TemperingStats | BlockedStats], *, log_z_base: float = 
     reached = np.asarray(np.any([np.isfinite(run.log_sums).any(axis=(0, 1)) for run in given], axis=0))
     findings = [nonfinite_draws(*given), _unreached(reached)]
     if not reached[0]:
-        unknown = Uncertainty.unknown(len(reached))
-        return LogZ.from_uncertainty("mixed", np.full(len(reached), np.nan), unknown, findings)
+        return LogZ.unknown("mixed", len(reached), findings)
     likelihood = _Likelihood.from_runs(used, reached)
     log_z = _maximum(likelihood)
     shares = likelihood.shares_at(log_z)
@@ -88,9 +87,8 @@ class _Likelihood:
         log_priors = np.array([run.log_prior for run in runs])[:, reached]
         log_guesses = np.array([run.log_z_guess for run in runs])[:, reached]
         log_counts = log_sum_exp(log_sums, axis=0) - log_sum_exp(log_draws)
-        return cls(
-            log_priors - log_guesses, weights, np.log(weights @ np.exp(log_priors)), log_counts, weights @ log_guesses
-        )
+        log_prior = np.log(weights @ np.exp(log_priors))
+        return cls(log_priors - log_guesses, weights, log_prior, log_counts, weights @ log_guesses)
 
     def shares_at(self, log_z: HostPerRung) -> "_Shares":
         """The occupancy that each run should have if this were log Z."""
@@ -186,16 +184,13 @@ class _Scores:
     def num_units(self) -> int:
         return self.by_run.shape[1]
 
-    def influence(self) -> Float[np.ndarray, "unit rung"]:
-        """The contribution of each unit to log Z_k − log Z_0; their mean is the error to first order."""
-        return self.num_units * _from_rung_0(self.shares.solved(self.by_run.sum(axis=0)))
-
     def spread(self) -> Uncertainty:
         """The sandwich estimator, contributions times the inverse of the curvature; eqs. 15 and 16 for one run.
 
         The bias is −½ I⁻¹ Σ_t w_t Σ_ij κ^t_kij V_ij, with κ^t the third cumulants of the shares and V the covariance.
         """
-        influence = self.influence()
+        # The contribution of each unit to log Z_k − log Z_0; their mean is the error to first order.
+        influence = self.num_units * _from_rung_0(self.shares.solved(self.by_run.sum(axis=0)))
         if self.num_units < 2:
             return uncertainty_of_mean(influence)
         third = np.zeros(influence.shape[1])
@@ -208,23 +203,19 @@ class _Scores:
     def pulls(self) -> tuple[Float[np.ndarray, " run"], Float[np.ndarray, " run"]]:
         """How far each run pulls log Z of the target away from the answer, and its standard error."""
         moved = self.shares.solved(self.by_run.sum(axis=0))
-        pulls, std_errors = [], []
         triples = zip(self.by_run, np.exp(self.shares.log_shares), self.shares.run_given_rung, strict=True)
-        for scores, share, owner in triples:
-            # A unit also moves the answer, and with it the occupancy that the run should have.
-            left = _from_rung_0(self.shares.solved(scores - owner * (moved - moved @ share[:, None])))[:, -1:]
-            pulls.append(left.sum())
-            std_errors.append(uncertainty_of_mean(self.num_units * left).std_error[0])
-        return np.array(pulls), np.array(std_errors)
+        # A unit also moves the answer, and with it the occupancy that the run should have.
+        scores = [of_run - owner * (moved - moved @ share[:, None]) for of_run, share, owner in triples]
+        left = [_from_rung_0(self.shares.solved(of_run))[:, -1:] for of_run in scores]
+        std_errors = [uncertainty_of_mean(self.num_units * of_run).std_error[0] for of_run in left]
+        return np.array([of_run.sum() for of_run in left]), np.array(std_errors)
 
 
 def _side_by_side(scores: list[np.ndarray]) -> Float[np.ndarray, "run unit rung"]:
     """The units of all runs one after the other; each adds to its own run only."""
-    ends = np.cumsum([len(of_run) for of_run in scores])
-    apart = np.zeros((len(scores), ends[-1], scores[0].shape[1]))
-    for run, (end, of_run) in enumerate(zip(ends, scores, strict=True)):
-        apart[run, end - len(of_run) : end] = of_run
-    return apart
+    runs = np.arange(len(scores))
+    owners = np.repeat(runs, [len(of_run) for of_run in scores])
+    return np.where((owners == runs[:, None])[..., None], np.concatenate(scores), 0.0)
 
 
 def _from_rung_0(log_z: Float[np.ndarray, "*unit rung"]) -> Float[np.ndarray, "*unit rung"]:

@@ -60,10 +60,8 @@ def stepping_stone(stats: TemperingStats | BlockedStats, direction: str = "up", 
     values = log_z_base + summed_from_base(log_steps)
     draws = counts / np.maximum(counts.sum(axis=0), 1)
     uncertainty = _uncertainty(sign, _shares(log_sums), draws, np.isfinite(log_steps))
-    findings = (
-        nonfinite_draws(stats), _unreached(counts, first), _no_overlap(log_sums, counts, first), _infinite(log_sums),
-    )  # fmt: skip
-    return LogZ.from_uncertainty(f"stepping_{direction}", values, uncertainty, findings)
+    steps = _unreached(counts, first), _no_overlap(log_sums, counts, first), _infinite(log_sums)
+    return LogZ.from_uncertainty(f"stepping_{direction}", values, uncertainty, (nonfinite_draws(stats), *steps))
 
 
 def _log_means(log_sums: PerStep, counts: PerStep) -> Float[np.ndarray, " step"]:

@@ -32,9 +32,8 @@ def rts(stats: TemperingStats | BlockedStats, *, log_z_base: float = 0.0) -> Log
     run, or use `equilibrated_rts`, which leaves the transient out.
     """
     stats = stats.on_host()
-    log_c = log_occupancy(stats)
     uncertainty = uncertainty_of_log_ratio(independent_parts(stats))
-    return LogZ.from_uncertainty("rts", log_z_base + log_ratios(stats, log_c), uncertainty)
+    return LogZ.from_uncertainty("rts", log_z_base + log_ratios(stats, log_occupancy(stats)), uncertainty)
 
 
 def bias_corrected_rts(stats: TemperingStats | BlockedStats, *, log_z_base: float = 0.0) -> LogZ:

@@ -10,7 +10,7 @@ from tempering._errors import InputError
 from tempering._types import HostPerRung
 from tempering.estimators.inputs import check_base, finite_visits, nonfinite_draws, not_kept
 from tempering.estimators.log_z import LogZ
-from tempering.estimators.uncertainty import Uncertainty, summed_by_unit, uncertainty_of_mean
+from tempering.estimators.uncertainty import summed_by_unit, uncertainty_of_mean
 from tempering.findings import unexpectedly_empty, unreached
 from tempering.stats import BlockedStats, TemperingStats
 from tempering.verdicts import Finding, Verdict
@@ -65,8 +65,7 @@ def ti(
     method = f"ti_{rule}" if not rao_blackwell else "ti_rb" if rule == "trapezoid" else f"ti_rb_{rule}"
     common = (nonfinite_draws(stats), _unreached(stats, curve.is_known))
     if not np.isfinite(curve.whole).all():  # no rung was reached, or a slope is infinite
-        unknown = Uncertainty.unknown(len(stats.betas))
-        return LogZ.from_uncertainty(method, np.full(len(stats.betas), np.nan), unknown, (*common, _no_mean()))
+        return LogZ.unknown(method, len(stats.betas), (*common, _no_mean()))
     values, left_out = (_integrated(rule, stats.betas, *part) for part in (curve.whole, curve.left_out))
     error = _Discretisation.from_curve(curve, values)
     uncertainty = uncertainty_of_mean((len(left_out) - 1) * (values - left_out), error.bias)
@@ -82,8 +81,7 @@ class _Curve:
 
     betas: HostPerRung
     is_known: Bool[np.ndarray, " rung"]  # not interpolated
-    slopes: HostPerRung
-    curvatures: HostPerRung
+    whole: tuple[HostPerRung, HostPerRung]
     left_out: tuple[Float[np.ndarray, "unit rung"], Float[np.ndarray, "unit rung"]]
 
     @classmethod
@@ -97,14 +95,10 @@ class _Curve:
         else:
             weights, least = summed_by_unit(finite_visits(stats)), _LEAST_COUNT
         total = weights.sum(axis=0)
+        (slopes,), (curvatures,) = _moments(stats, sums.sum(axis=0)[None], total[None], np.full_like(total, least))
         least_left = np.maximum(least, _LEAST_SHARE * total)
-        whole = _moments(stats, sums.sum(axis=0)[None], total[None], np.full_like(total, least))
         left_out = _moments(stats, sums.sum(axis=0) - sums, total - weights, least_left)
-        return cls(stats.betas, total > least, whole[0][0], whole[1][0], left_out)
-
-    @property
-    def whole(self) -> tuple[HostPerRung, HostPerRung]:
-        return self.slopes, self.curvatures
+        return cls(stats.betas, total > least, (slopes, curvatures), left_out)
 
 
 def _moments(
@@ -181,11 +175,11 @@ class _Discretisation:
 def _nodes(curve: _Curve) -> tuple[np.ndarray, HostPerRung, HostPerRung, HostPerRung]:
     """The known rungs and the two ends, which follow the tangent if they are not known."""
     known = np.flatnonzero(curve.is_known)
-    slopes = curve.slopes.copy()
+    slopes, curvatures = curve.whole[0].copy(), curve.whole[1]
     for end, nearest in ((0, known[0]), (-1, known[-1])):
-        slopes[end] += (curve.betas[end] - curve.betas[nearest]) * curve.curvatures[nearest]
+        slopes[end] += (curve.betas[end] - curve.betas[nearest]) * curvatures[nearest]
     nodes = np.unique(np.concatenate([[0], known, [len(slopes) - 1]]))
-    return nodes, curve.betas[nodes], slopes[nodes], curve.curvatures[nodes]
+    return nodes, curve.betas[nodes], slopes[nodes], curvatures[nodes]
 
 
 def _error_of_corrected(betas: HostPerRung, slopes: HostPerRung, curvatures: HostPerRung) -> HostPerRung:
