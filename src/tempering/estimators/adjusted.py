@@ -135,9 +135,8 @@ def _unequilibrated(adjusted: Adjusted) -> list[Finding]:
 def _drift(adjusted: Adjusted) -> Finding | None:
     """At a gain of 1/t what remains of a bad start is as large as what the second half removed."""
     uncertainty = uncertainty_of_mean(adjusted.log_z - adjusted.halfway)
-    moved = float((adjusted.log_z - adjusted.halfway).mean(axis=0)[-1])
-    if uncertainty.dof < 1 or abs(moved) <= stdtrit(uncertainty.dof, 1 - FALSE_ALARM / 2) * uncertainty.std_error[-1]:
+    moved, std_error = float((adjusted.log_z - adjusted.halfway).mean(axis=0)[-1]), uncertainty.std_error[-1]
+    if uncertainty.dof < 1 or abs(moved) <= stdtrit(uncertainty.dof, 1 - FALSE_ALARM / 2) * std_error:
         return None
-    off = abs(moved) / uncertainty.std_error[-1]
-    seen = f"log Z moved by {moved:+.2g} in the second half, {off:.1f} standard errors"
+    seen = f"log Z moved by {moved:+.2g} in the second half, {abs(moved) / std_error:.1f} standard errors"
     return Finding(Verdict.RELAXING, seen, "adjust for longer: as much again may be missing")

@@ -1,6 +1,7 @@
 """Thermodynamic integration: log Z as the integral of its derivative over β, by a rule over the rungs."""
 
 import dataclasses
+from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -14,6 +15,8 @@ from tempering.estimators.uncertainty import summed_by_unit, uncertainty_of_mean
 from tempering.findings import unexpectedly_empty, unreached
 from tempering.stats import BlockedStats, TemperingStats
 from tempering.verdicts import Finding, Verdict
+
+PerUnit: TypeAlias = Float[np.ndarray, "unit rung"]
 
 RULES = ("riemann", "trapezoid", "simpson", "corrected")
 
@@ -82,7 +85,7 @@ class _Curve:
     betas: HostPerRung
     is_known: Bool[np.ndarray, " rung"]  # not interpolated
     whole: tuple[HostPerRung, HostPerRung]
-    left_out: tuple[Float[np.ndarray, "unit rung"], Float[np.ndarray, "unit rung"]]
+    left_out: tuple[PerUnit, PerUnit]
 
     @classmethod
     def from_stats(cls, stats: BlockedStats, rao_blackwell: bool) -> "_Curve":
@@ -102,11 +105,8 @@ class _Curve:
 
 
 def _moments(
-    stats: BlockedStats,
-    sums: Float[np.ndarray, "unit rung moment"],
-    weights: Float[np.ndarray, "unit rung"],
-    least: HostPerRung,
-) -> tuple[Float[np.ndarray, "unit rung"], Float[np.ndarray, "unit rung"]]:
+    stats: BlockedStats, sums: Float[np.ndarray, "unit rung moment"], weights: PerUnit, least: HostPerRung
+) -> tuple[PerUnit, PerUnit]:
     """E = E[s] and V = Var(s) + E[ds/dβ] at every rung; interpolated where the weight is at most `least`."""
     is_known = weights > least
     means = sums / np.where(is_known, weights, 1.0)[..., None]
@@ -115,7 +115,7 @@ def _moments(
     return _imputed(stats.betas, slopes, is_known), _imputed(stats.betas, curvatures, is_known)
 
 
-def _imputed(betas: HostPerRung, values: np.ndarray, is_known: np.ndarray) -> Float[np.ndarray, "unit rung"]:
+def _imputed(betas: HostPerRung, values: np.ndarray, is_known: np.ndarray) -> PerUnit:
     """Linear in β between known rungs, constant beyond them; NaN if none is known."""
     rows = [
         np.interp(betas, betas[known], row[known]) if known.any() else np.full_like(betas, np.nan)
@@ -126,17 +126,14 @@ def _imputed(betas: HostPerRung, values: np.ndarray, is_known: np.ndarray) -> Fl
 
 def _integrated(rule: str, betas: HostPerRung, slopes: np.ndarray, curvatures: np.ndarray) -> np.ndarray:
     """∫ E dβ from the base up to every rung, along the last axis."""
-    steps = np.diff(betas)
-    match rule:
-        case "riemann":
-            return summed_from_base(steps * slopes[..., 1:])
-        case "simpson":
-            return cumulative_simpson(slopes, x=betas, axis=-1, initial=0.0)
-        case "corrected":
-            correction = summed_from_base(steps**2 / 12 * np.diff(curvatures))
-            return _integrated("trapezoid", betas, slopes, curvatures) - correction
-        case _:
-            return cumulative_trapezoid(slopes, x=betas, axis=-1, initial=0.0)
+    if rule == "riemann":
+        return summed_from_base(np.diff(betas) * slopes[..., 1:])
+    if rule == "simpson":
+        return cumulative_simpson(slopes, x=betas, axis=-1, initial=0.0)
+    trapezoid = cumulative_trapezoid(slopes, x=betas, axis=-1, initial=0.0)
+    if rule == "corrected":
+        return trapezoid - summed_from_base(np.diff(betas) ** 2 / 12 * np.diff(curvatures))
+    return trapezoid
 
 
 def summed_from_base(parts: np.ndarray) -> np.ndarray:
@@ -202,10 +199,8 @@ def _unreached(stats: BlockedStats, is_known: Bool[np.ndarray, " rung"]) -> Find
     empty = unexpectedly_empty(~is_known, stats.log_prior, float(stats.num_draws.sum()))
     if is_known.any() and len(empty) == 0:
         return None
-    what, cure = (
-        "have no draws, and their slopes were interpolated",
-        "use a longer warm-up, more sweeps, or fewer rungs",
-    )
+    what = "have no draws, and their slopes were interpolated"
+    cure = "use a longer warm-up, more sweeps, or fewer rungs"
     return unreached(np.flatnonzero(~is_known), len(is_known), what, cure)
 
 
