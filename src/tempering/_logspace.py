@@ -37,8 +37,7 @@ class LogSum(eqx.Module):
 
     def log(self) -> np.ndarray:
         """The logarithm of the sum, on the host in float64; −inf where nothing was added."""
-        with np.errstate(divide="ignore"):  # log 0 is the right answer for an empty sum
-            return np.asarray(np.asarray(self.peak, np.float64) + np.log(np.asarray(self.scaled, np.float64)))
+        return np.asarray(np.asarray(self.peak, np.float64) + log_or_minus_inf(np.asarray(self.scaled, np.float64)))
 
 
 class Sum(eqx.Module):
@@ -55,10 +54,20 @@ class Sum(eqx.Module):
 
     def log(self) -> np.ndarray:
         """As for `LogSum`."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(np.asarray(self.total, np.float64)))
+        return log_or_minus_inf(np.asarray(self.total, np.float64))
+
+
+def log_or_minus_inf(x: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+    """log x without a warning at 0: −inf is the right answer for an empty sum, or for what was never seen."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(x))
+
+
+def log_sum_exp(log_x: np.ndarray, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False) -> np.ndarray:
+    """log of the sum of exp(log_x) along `axis`, on the host; an array where SciPy may return a number."""
+    return np.asarray(logsumexp(log_x, axis=axis, keepdims=keepdims))
 
 
 def log_mean_exp(log_x: Float[np.ndarray, "..."], axis: int) -> Float[np.ndarray, "..."]:
     """log of the mean of exp(log_x) along `axis`, in float64 on the host."""
-    return np.asarray(logsumexp(log_x, axis=axis)) - np.log(log_x.shape[axis])
+    return log_sum_exp(log_x, axis) - np.log(log_x.shape[axis])

@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Int, Num
 
 from tempering._types import HostPerRung
 from tempering.verdicts import Finding, Verdict
@@ -36,6 +36,11 @@ def unreached(empty: Int[np.ndarray, " empty"], num_rungs: int, what: str, cure:
         return None
     seen = f"{len(empty)} of {num_rungs} rungs {what}, the first of them rung {empty[0]}"
     return Finding(Verdict.UNREACHED, seen, cure)
+
+
+def unvisited(visits: Num[np.ndarray, " rung"], log_prior: HostPerRung, what: str, cure: str) -> Finding | None:
+    """Rungs without visits that should have had many, if there are any; `what` as for `unreached`."""
+    return unreached(unexpectedly_empty(visits == 0, log_prior, float(visits.sum())), len(visits), what, cure)
 
 
 def uneven(occupancy: HostPerRung, cure: str, over: str = "") -> Finding | None:

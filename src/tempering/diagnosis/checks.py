@@ -15,7 +15,7 @@ from tempering.estimators.inputs import nonfinite_draws
 from tempering.estimators.tempered import log_occupancy
 from tempering.findings import MAX_DRIFT as MAX_DRIFT
 from tempering.findings import MIN_OCCUPANCY as MIN_OCCUPANCY
-from tempering.findings import relaxing, twice_as_many, uneven, unexpectedly_empty, unreached, whole_rounded_up
+from tempering.findings import relaxing, twice_as_many, uneven, unvisited, whole_rounded_up
 from tempering.stats import BlockedStats, MoveCounts, Recording
 from tempering.verdicts import Finding, Verdict, gravest, without_none
 
@@ -157,18 +157,13 @@ def unequilibrated() -> Finding:
     Returns:
         The finding.
     """
-    return Finding(
-        Verdict.UNEQUILIBRATED,
-        "the warm-up ran out of sweeps before it met its own rule for even rungs",
-        'use `warmup="annealed"`, or a longer warm-up',
-    )
+    seen = "the warm-up ran out of sweeps before it met its own rule for even rungs"
+    return Finding(Verdict.UNEQUILIBRATED, seen, 'use `warmup="annealed"`, or a longer warm-up')
 
 
 def _unreached(stats: BlockedStats) -> Finding | None:
-    visits = stats.visits.sum(axis=(0, 1))
-    empty = unexpectedly_empty(visits == 0, stats.log_prior, float(visits.sum()))
     cure = 'use `warmup="annealed"`, more sweeps, or more rungs where neighbouring densities do not overlap'
-    return unreached(empty, len(visits), "were never visited", cure)
+    return unvisited(stats.visits.sum(axis=(0, 1)), stats.log_prior, "were never visited", cure)
 
 
 def _stuck(trips: Float[np.ndarray, " chain"], num_sweeps: int) -> Finding | None:
@@ -177,12 +172,9 @@ def _stuck(trips: Float[np.ndarray, " chain"], num_sweeps: int) -> Finding | Non
         return None
     missing = 10.0 if total == 0 else _SWEEPS_MARGIN * max(MIN_ROUND_TRIPS / each, MIN_TOTAL_ROUND_TRIPS / total)
     how_many = "ten times as many sweeps," if total == 0 else "more sweeps, about"
-    return Finding(
-        Verdict.STUCK,
-        f"{each:.2g} round trips per chain, {total:.3g} in all; "
-        f"at least {MIN_ROUND_TRIPS:g} and {MIN_TOTAL_ROUND_TRIPS:g} are needed",
-        f"run {how_many} `num_sweeps={whole_rounded_up(missing * num_sweeps)}`",
-    )
+    needed = f"at least {MIN_ROUND_TRIPS:g} and {MIN_TOTAL_ROUND_TRIPS:g} are needed"
+    seen = f"{each:.2g} round trips per chain, {total:.3g} in all; {needed}"
+    return Finding(Verdict.STUCK, seen, f"run {how_many} `num_sweeps={whole_rounded_up(missing * num_sweeps)}`")
 
 
 def _knot(knots: tuple[Knot, ...]) -> Finding | None:
@@ -192,10 +184,8 @@ def _knot(knots: tuple[Knot, ...]) -> Finding | None:
     worst = knots[0]
     passage = f"{worst.sweeps:.3g} sweeps to pass it" if np.isfinite(worst.sweeps) else "no chain passed it"
     others = "" if len(knots) == 1 else f"; others at β = {', '.join(f'{knot.beta:.2f}' for knot in knots[1:])}"
-    seen = (
-        f"a knot at β = {worst.beta:.2f} (between {worst.low:.2f} and {worst.high:.2f}) holds {worst.share:.0%} of the "
-        f"ladder's resistance, {passage}{others}"
-    )
+    where = f"a knot at β = {worst.beta:.2f} (between {worst.low:.2f} and {worst.high:.2f})"
+    seen = f"{where} holds {worst.share:.0%} of the ladder's resistance, {passage}{others}"
     return Finding(Verdict.KNOT, seen, 'use `betas="adaptive"` with many more sweeps')
 
 
@@ -203,10 +193,8 @@ def _disagrees(answer: LogZ, annealed: Annealed) -> Finding | None:
     disagreement = annealed.disagreement(answer)
     if disagreement <= MAX_DISAGREEMENT:
         return None
-    seen = (
-        f"log Z is {answer.log_z:.2f} ± {answer.std_error:.2f} by tempering and {annealed.log_z:.2f} ± "
-        f"{annealed.std_error:.2f} by annealing, {disagreement:.1f} standard errors apart"
-    )
+    tempering, annealing = (f"{found.log_z:.2f} ± {found.std_error:.2f}" for found in (answer, annealed))
+    seen = f"log Z is {tempering} by tempering and {annealing} by annealing, {disagreement:.1f} standard errors apart"
     return Finding(Verdict.DISAGREES, seen, "run more sweeps and compare again; trust neither until they agree")
 
 
@@ -216,9 +204,6 @@ def _frozen(moves: MoveCounts) -> Finding | None:
     rung = int(acceptance.argmin())
     if acceptance[rung] >= MIN_ACCEPTANCE:
         return None
-    return Finding(
-        Verdict.FROZEN,
-        f"{acceptance[rung]:.2g} of the moves at rung {rung} of {len(acceptance) - 1} were accepted",
-        "look for NaN gradients or a density that is −inf nearly everywhere; otherwise take a smaller step, "
-        "`move=tp.HMC(0.01)`",
-    )
+    seen = f"{acceptance[rung]:.2g} of the moves at rung {rung} of {len(acceptance) - 1} were accepted"
+    look = "look for NaN gradients or a density that is −inf nearly everywhere"
+    return Finding(Verdict.FROZEN, seen, f"{look}; otherwise take a smaller step, `move=tp.HMC(0.01)`")

@@ -11,24 +11,15 @@ import numpy as np
 from jaxtyping import Num
 
 from tempering._types import HostPerRung
-from tempering.diagnosis.rung_flow import (
-    ROUNDING,
-    Counts,
-    Cuts,
-    Flow,
-    committor,
-    conductances,
-    count_ends,
-    crossing_flow,
-    flow_matrix,
-    spectral_gap,
-    validated_counts,
-)
+from tempering.diagnosis import rung_flow
+from tempering.diagnosis.rung_flow import ROUNDING, Counts, Cuts, Flow
 
 MIN_EXCESS = 2.0  # a knot delays chains at least this many times more than an equally wide stretch of an even ladder
 MAX_WIDTH = 0.05  # of the ladder, by prior mass; or one step where rungs are few
 _UNSEEN = 3.0  # crossings: if none was seen, fewer than three were expected, with 95 % confidence
 _TRIM = 0.95  # of a knot's share remains when its stretch is cut to its narrowest part
+
+Stretch = tuple[int, int]  # its first and last rung
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,22 +107,23 @@ def rung_chain(counts: Counts, betas: HostPerRung, log_prior: HostPerRung | None
 
     Caveats: The chain over rungs is taken to be Markovian. Moves that remember x make the run slower than this.
     """
-    groups, total, betas, prior = validated_counts(counts, betas, log_prior)
+    groups, total, betas, prior = rung_flow.validated_counts(counts, betas, log_prior)
     is_visited = (total + total.T).sum(axis=1) > 0
     prior = prior[is_visited] / prior[is_visited].sum()
     total, betas = total[np.ix_(is_visited, is_visited)], betas[is_visited]
-    flow = flow_matrix(total)
-    gap = spectral_gap(flow)
-    potential = committor(flow, *count_ends(prior))
+    flow = rung_flow.flow_matrix(total)
+    gap = rung_flow.spectral_gap(flow)
+    potential = rung_flow.committor(flow, *rung_flow.count_ends(prior))
     return RungChain(
         betas=betas,
         visited=flow.sum(axis=1),
         gap=gap,
         relaxation_sweeps=1 / gap if gap > 0 else np.inf,
         relaxation_error=_relaxation_error(groups),
-        conductances=conductances(flow),
+        conductances=rung_flow.conductances(flow),
         committor=potential,
-        crossings_per_sweep=2 * crossing_flow(flow, potential),  # as many up as down: E & Vanden-Eijnden (2006)
+        # As many up as down: E & Vanden-Eijnden (2006).
+        crossings_per_sweep=2 * rung_flow.crossing_flow(flow, potential),
         knots=_knots(total, betas, prior),
     )
 
@@ -163,14 +155,14 @@ def _knots(counts: Num[np.ndarray, "rung rung"], betas: HostPerRung, prior: Host
     """Stretches with more than `MIN_EXCESS` times their even share; those that touch are joined."""
     if len(betas) < 3:  # one step is the whole ladder, and not narrow
         return ()
-    seen, cautious = flow_matrix(counts), _with_unseen(counts)
-    relaxation = 1 / spectral_gap(cautious)
+    seen, cautious = rung_flow.flow_matrix(counts), _with_unseen(counts)
+    relaxation = 1 / rung_flow.spectral_gap(cautious)
     in_moves = relaxation * (1 - float(np.trace(cautious)))
     place = np.cumsum(prior) - prior / 2
     last = np.searchsorted(place, place + MAX_WIDTH * (1 + 1e-9), side="right") - 1
     stretches = [(low, max(low + 1, int(last[low]))) for low in range(len(betas) - 1)]
     shares = [_stretch(cautious, *stretch)[0] / relaxation for stretch in stretches]
-    taken: list[tuple[int, int]] = []
+    taken: list[Stretch] = []
     for share, (low, high) in sorted(zip(shares, stretches, strict=True), reverse=True):
         is_apart = all(high <= other_low or low >= other_high for other_low, other_high in taken)
         if is_apart and share > MIN_EXCESS * even_share(float(place[high] - place[low]), in_moves):
@@ -180,9 +172,9 @@ def _knots(counts: Num[np.ndarray, "rung rung"], betas: HostPerRung, prior: Host
     return tuple(sorted(found, key=lambda knot: -knot.share))
 
 
-def _joined(stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _joined(stretches: list[Stretch]) -> list[Stretch]:
     """Stretches in the order of the ladder; those that touch are joined."""
-    joined: list[tuple[int, int]] = []
+    joined: list[Stretch] = []
     for low, high in sorted(stretches):
         if joined and joined[-1][1] == low:
             low = joined.pop()[0]
@@ -191,13 +183,9 @@ def _joined(stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _knot(
-    seen: Flow,
-    cautious: Flow,
-    along: tuple[HostPerRung, HostPerRung],
-    stretch: tuple[int, int],
-    relaxation: tuple[float, float],
+    seen: Flow, cautious: Flow, along: tuple[HostPerRung, HostPerRung], at: Stretch, relaxation: tuple[float, float]
 ) -> Knot:
-    (betas, place), (low, high), (in_sweeps, in_moves) = along, stretch, relaxation
+    (betas, place), (low, high), (in_sweeps, in_moves) = along, at, relaxation
     sweeps, potential = _stretch(cautious, low, high)
     return Knot(
         beta=float(np.diff(potential) @ (betas[1:] + betas[:-1]) / 2),
@@ -206,11 +194,11 @@ def _knot(
         share=sweeps / in_sweeps,
         even_share=even_share(float(place[high] - place[low]), in_moves),
         sweeps=_stretch(seen, low, high)[0],
-        conductance=float(conductances(seen)[low:high].min()),
+        conductance=float(rung_flow.conductances(seen)[low:high].min()),
     )
 
 
-def _trimmed(flow: Flow, low: int, high: int) -> tuple[int, int]:
+def _trimmed(flow: Flow, low: int, high: int) -> Stretch:
     """The shortest part of a stretch that delays chains nearly as long."""
     enough = _TRIM * _stretch(flow, low, high)[0]
     while high - low > 1:
@@ -239,14 +227,13 @@ def _stretch(flow: Flow, low: int, high: int) -> tuple[float, HostPerRung]:
 def _with_unseen(counts: Num[np.ndarray, "rung rung"]) -> Flow:
     """The flow with a few more crossings between all neighbours, so that few counts do not make a knot."""
     between = np.full(len(counts) - 1, _UNSEEN)
-    return flow_matrix(counts + np.diag(between, 1) + np.diag(between, -1))
+    return rung_flow.flow_matrix(counts + np.diag(between, 1) + np.diag(between, -1))
 
 
 def _relaxation_error(groups: Num[np.ndarray, "group rung rung"]) -> float:
     """The jackknife over groups of independent chains."""
-    num_groups, total = len(groups), groups.sum(axis=0)
-    rest = [total - group for group in groups]
-    gaps = np.array([spectral_gap(flow_matrix(one)) if one.sum() > 0 else 0.0 for one in rest])
-    if num_groups < 2 or np.any(gaps == 0):
+    rest = groups.sum(axis=0) - groups
+    gaps = np.array([rung_flow.spectral_gap(rung_flow.flow_matrix(one)) if one.sum() > 0 else 0.0 for one in rest])
+    if len(groups) < 2 or np.any(gaps == 0):
         return np.inf
-    return float(np.sqrt((num_groups - 1) * np.var(1 / gaps)))
+    return float(np.sqrt((len(groups) - 1) * np.var(1 / gaps)))

@@ -77,7 +77,9 @@ def conductances(flow: Flow) -> Cuts:
     """
     visited = flow.sum(axis=1)
     below, above = np.cumsum(visited)[:-1], np.cumsum(visited[::-1])[::-1][1:]
-    return _cut_flows(flow) / np.minimum(below, above)
+    # Each cut's flow is summed by itself so that none is exactly 0.
+    through = np.array([flow[:above_cut, above_cut:].sum() for above_cut in range(1, len(flow))])
+    return through / np.minimum(below, above)
 
 
 def committor(flow: Flow, num_bottom: int = 1, num_top: int = 1) -> HostPerRung:
@@ -88,10 +90,10 @@ def committor(flow: Flow, num_bottom: int = 1, num_top: int = 1) -> HostPerRung:
     rung = np.arange(len(flow))
     is_bottom, is_top = rung < num_bottom, rung >= len(flow) - num_top
     is_inner = ~(is_bottom | is_top)
-    inner = _laplacian(flow)[np.ix_(is_inner, is_inner)]
+    laplacian = np.diag(flow.sum(axis=1)) - flow
     to_top = flow[np.ix_(is_inner, is_top)].sum(axis=1)
     potential = is_top.astype(np.float64)
-    potential[is_inner] = np.linalg.lstsq(inner, to_top)[0] if is_inner.any() else 0.0
+    potential[is_inner] = np.linalg.lstsq(laplacian[np.ix_(is_inner, is_inner)], to_top)[0] if is_inner.any() else 0.0
     return potential
 
 
@@ -139,23 +141,14 @@ def balanced(flow: Flow, visited: HostPerRung) -> Flow:
 
 def count_ends(prior: HostPerRung) -> tuple[int, int]:
     """The number of rungs at the bottom and at the top of the ladder between which `Ladder` counts crossings."""
-    few = [int(np.sum(np.cumsum(side) <= END_MASS + 1e-9)) for side in (prior, prior[::-1])]
-    return max(1, few[0]), max(1, few[1])
+    bottom, top = (max(1, int(np.sum(np.cumsum(side) <= END_MASS + 1e-9))) for side in (prior, prior[::-1]))
+    return bottom, top
 
 
 def crossing_flow(flow: Flow, potential: HostPerRung) -> float:
     """½ Σ F_jk (h_j − h_k)², the flow from one end to the other; 0 where it is only rounding."""
     energy = float(np.sum(flow * np.subtract.outer(potential, potential) ** 2)) / 2
     return energy if energy > ROUNDING else 0.0
-
-
-def _laplacian(flow: Flow) -> Flow:
-    return np.diag(flow.sum(axis=1)) - flow
-
-
-def _cut_flows(flow: Flow) -> Cuts:
-    """Σ F_jk over j ≤ cut < k, each summed by itself so that no flow is exactly 0."""
-    return np.array([flow[: cut + 1, cut + 1 :].sum() for cut in range(len(flow) - 1)])
 
 
 def validated_counts(
@@ -165,10 +158,8 @@ def validated_counts(
     counts, betas = np.asarray(counts, np.float64), np.asarray(betas, np.float64)
     num_rungs = len(betas)
     if counts.ndim not in (2, 3) or counts.shape[-2:] != (num_rungs, num_rungs):
-        raise InputError(
-            f"`counts` must be (rung, rung) or (group, rung, rung) with {num_rungs} rungs as `betas` has, "
-            f"got {counts.shape}."
-        )
+        shape = f"(rung, rung) or (group, rung, rung) with {num_rungs} rungs as `betas` has"
+        raise InputError(f"`counts` must be {shape}, got {counts.shape}.")
     if not (np.isfinite(counts).all() and np.all(counts >= 0) and counts.sum() > 0):
         raise InputError("`counts` must be how often chains went from rung to rung: finite, not negative, not all 0.")
     if not np.all(np.diff(betas) > 0):

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import logsumexp
 
+from tempering._logspace import log_or_minus_inf, log_sum_exp
 from tempering._types import HostPerRung
 from tempering.estimators._pool import Pool
 
@@ -50,9 +50,8 @@ def solve(pool: Pool, shares: HostPerRung, start: HostPerRung) -> Point:
     """
     point = _evaluate(pool, shares, start)
     for _ in range(_MAX_STEPS):
-        if point.is_solution:
-            break
-        better = next((new for new in _candidates(pool, point) if new.is_better_than(point)), None)
+        nearer = (new for new in _candidates(pool, point) if new.is_better_than(point))
+        better = None if point.is_solution else next(nearer, None)
         if better is None:
             break
         point = better
@@ -98,8 +97,7 @@ def _newton_step(point: Point) -> HostPerRung:
 
 def _evaluate(pool: Pool, shares: HostPerRung, log_z: HostPerRung) -> Point:
     num_rungs = len(shares)
-    total, mean, gram = 0.0, np.zeros(num_rungs), np.zeros((num_rungs, num_rungs))
-    largest = 0.0
+    total, largest, mean, gram = 0.0, 0.0, np.zeros(num_rungs), np.zeros((num_rungs, num_rungs))
     for part, log_f in pool.chunks():
         weights = pool.weights[part]
         log_mixture, posterior = log_mixture_and_parts(log_f, np.log(shares) - log_z)
@@ -116,17 +114,12 @@ def _evaluate(pool: Pool, shares: HostPerRung, log_z: HostPerRung) -> Point:
 def reweighted(pool: Pool, shares: HostPerRung, log_z: HostPerRung) -> HostPerRung:
     """log Z_k of every rung, Z_k the mean of f_k/mixture, with the mixture Σ_j π_j f_j/Z_j of rungs with a share."""
     log_sums = np.full(len(shares), -np.inf)
-    log_factors = _log(shares) - np.where(shares > 0, log_z, 0.0)
+    log_factors = log_or_minus_inf(shares) - np.where(shares > 0, log_z, 0.0)
     for part, log_f in pool.chunks():
         log_mixture, _ = log_mixture_and_parts(log_f.copy(), log_factors)
-        log_f += (_log(pool.weights[part]) - log_mixture)[:, None]
-        log_sums = np.logaddexp(log_sums, np.asarray(logsumexp(log_f, axis=0)))
+        log_f += (log_or_minus_inf(pool.weights[part]) - log_mixture)[:, None]
+        log_sums = np.logaddexp(log_sums, log_sum_exp(log_f, axis=0))
     return log_sums - np.log(pool.total)
-
-
-def _log(numbers: np.ndarray) -> np.ndarray:
-    with np.errstate(divide="ignore"):  # a share or weight of 0 is left out by exp(−inf) = 0
-        return np.log(numbers)
 
 
 def log_mixture_and_parts(

@@ -36,17 +36,13 @@ class Pool:
         num_chains, num_draws, num_features = draws.features.shape
         if draws.rungs.size == 0:
             raise InputError(f"`draws` must hold at least one draw; got {num_chains} chains of {num_draws} draws.")
-        units = _units(num_chains, num_draws)
-        features = draws.features.reshape(-1, num_features)
-        parts = (features, draws.rungs.reshape(-1), _valid_weights(draws).reshape(-1), units.reshape(-1))
-        is_finite = np.isfinite(features).all(axis=1)
-        if not is_finite.all():
-            parts = tuple(part[is_finite] for part in parts)
+        units, weights = _units(num_chains, num_draws).reshape(-1), _valid_weights(draws).reshape(-1)
+        features, rungs = draws.features.reshape(-1, num_features), draws.rungs.reshape(-1)
+        num_units, is_finite = int(units[-1]) + 1, np.isfinite(features).all(axis=1)
         num_left_out = int(np.sum(~is_finite))
-        features, rungs, weights, flat_units = parts
-        return cls(
-            features, draws.matrix, rungs, weights, flat_units, int(units[-1, -1]) + 1, num_left_out, num_draws == 1
-        )
+        if num_left_out:
+            features, rungs, weights, units = (part[is_finite] for part in (features, rungs, weights, units))
+        return cls(features, draws.matrix, rungs, weights, units, num_units, num_left_out, num_draws == 1)
 
     @property
     def total(self) -> float:
@@ -71,12 +67,6 @@ class Pool:
         for start in range(0, len(self.rungs), step):
             part = slice(start, start + step)
             yield part, self.features[part].astype(np.float64) @ self.matrix.T
-
-    def summed_by_unit(self, values: Float[np.ndarray, "draw rung"]) -> Float[np.ndarray, "unit rung"]:
-        """Weighted sums over each unit of one row per draw."""
-        sums = np.zeros((self.num_units, values.shape[1]))
-        add_by_unit(sums, self.units, self.weights[:, None] * values)
-        return sums
 
 
 def add_by_unit(sums: Float[np.ndarray, "unit rung"], units: Int[np.ndarray, " draw"], rows: np.ndarray) -> None:

@@ -9,7 +9,7 @@ from scipy.special import stdtrit
 from tempering._types import HostPerRung
 from tempering.estimators.log_z import LogZ
 from tempering.estimators.uncertainty import Uncertainty, uncertainty_of_mean
-from tempering.findings import FALSE_ALARM, nonfinite, unexpectedly_empty, unreached
+from tempering.findings import FALSE_ALARM, nonfinite, unvisited
 from tempering.verdicts import Finding, Verdict
 
 _MAX_UNEVENNESS = 0.2  # of ĉ_k/r_k, over the second half of the adjustment
@@ -86,7 +86,9 @@ def wang_landau(adjusted: Adjusted, *, log_z_base: float = 0.0) -> LogZ:
 
 def _mean_over_groups(method: str, adjusted: Adjusted, log_z_base: float) -> LogZ:
     # At a gain of 1/t the last Ẑ is itself an average over the trajectory, so it is not averaged again.
-    findings = (_nonfinite(adjusted), _unreached(adjusted), *_unequilibrated(adjusted), _drift(adjusted))
+    what, cure = "were never visited in the second half", "adjust for longer, or from a guess of log Z by annealing"
+    empty = unvisited(adjusted.visits.sum(axis=0), adjusted.log_prior, what, cure)
+    findings = (_nonfinite(adjusted), empty, *_unequilibrated(adjusted), _drift(adjusted))
     return LogZ.from_uncertainty(method, log_z_base + adjusted.log_z.mean(axis=0), _uncertainty(adjusted), findings)
 
 
@@ -101,12 +103,8 @@ def _uncertainty(adjusted: Adjusted) -> Uncertainty:
     if scatter.dof < 1:
         return scatter
     squared_bias = np.maximum(bias**2 - uncertainty_of_mean(moved).std_error ** 2, 0.0)
-    return Uncertainty(
-        std_error=np.sqrt(scatter.std_error**2 + squared_bias),
-        bias=bias,
-        skewness=np.zeros_like(bias),  # ten values do not determine it
-        dof=scatter.dof,
-    )
+    std_error, skewness = np.sqrt(scatter.std_error**2 + squared_bias), np.zeros_like(bias)
+    return Uncertainty(std_error, bias, skewness, scatter.dof)  # ten values do not determine the skewness
 
 
 def _nonfinite(adjusted: Adjusted) -> Finding | None:
@@ -114,13 +112,6 @@ def _nonfinite(adjusted: Adjusted) -> Finding | None:
     total = int(adjusted.visits.sum())
     bad = round(total - float(adjusted.posterior.sum()))
     return nonfinite(bad if bad > total * 1e-4 else 0, total)  # sums were kept in float32
-
-
-def _unreached(adjusted: Adjusted) -> Finding | None:
-    visits = adjusted.visits.sum(axis=0)
-    empty = unexpectedly_empty(visits == 0, adjusted.log_prior, float(visits.sum()))
-    cure = "adjust for longer, or from a guess of log Z by annealing"
-    return unreached(empty, len(visits), "were never visited in the second half", cure)
 
 
 def _unequilibrated(adjusted: Adjusted) -> list[Finding]:
@@ -135,8 +126,7 @@ def _unequilibrated(adjusted: Adjusted) -> list[Finding]:
     if not scatter <= _MAX_SCATTER:
         seen = f"groups of chains scatter by {scatter:.2g} nats around their mean, more than {_MAX_SCATTER:g}"
         reasons.append((seen, "adjust for longer"))
-    num_fast = int((~adjusted.has_slowed).sum())
-    if num_fast > 0:
+    if num_fast := int((~adjusted.has_slowed).sum()):
         seen = f"in {num_fast} of {len(adjusted.has_slowed)} groups the gain had not yet begun to fall as 1/t"
         reasons.append((seen, "adjust for longer"))
     return [Finding(Verdict.UNEQUILIBRATED, seen, cure) for seen, cure in reasons]
@@ -145,9 +135,8 @@ def _unequilibrated(adjusted: Adjusted) -> list[Finding]:
 def _drift(adjusted: Adjusted) -> Finding | None:
     """At a gain of 1/t what remains of a bad start is as large as what the second half removed."""
     uncertainty = uncertainty_of_mean(adjusted.log_z - adjusted.halfway)
-    moved = float((adjusted.log_z - adjusted.halfway).mean(axis=0)[-1])
-    if uncertainty.dof < 1 or abs(moved) <= stdtrit(uncertainty.dof, 1 - FALSE_ALARM / 2) * uncertainty.std_error[-1]:
+    moved, std_error = float((adjusted.log_z - adjusted.halfway).mean(axis=0)[-1]), uncertainty.std_error[-1]
+    if uncertainty.dof < 1 or abs(moved) <= stdtrit(uncertainty.dof, 1 - FALSE_ALARM / 2) * std_error:
         return None
-    off = abs(moved) / uncertainty.std_error[-1]
-    seen = f"log Z moved by {moved:+.2g} in the second half, {off:.1f} standard errors"
+    seen = f"log Z moved by {moved:+.2g} in the second half, {abs(moved) / std_error:.1f} standard errors"
     return Finding(Verdict.RELAXING, seen, "adjust for longer: as much again may be missing")

@@ -72,9 +72,8 @@ def _log_ratios(log_weights: Float[np.ndarray, "chain rung"]) -> HostPerRung:
 
 def not_finite(log_weights: Float[np.ndarray, "..."]) -> Finding | None:
     """The finding for passes with a NaN or infinite weight; a weight of 0 is valid."""
-    num_bad = int(np.sum(np.any(~(log_weights < np.inf), axis=-1)))
-    what = "passes had a NaN or infinite weight, which counts as 0"
-    return nonfinite(num_bad, log_weights[..., 0].size, what)
+    is_bad = np.any(~(log_weights < np.inf), axis=-1)
+    return nonfinite(int(is_bad.sum()), is_bad.size, "passes had a NaN or infinite weight, which counts as 0")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,7 +10,7 @@ from scipy.special import expit
 from tempering._errors import InputError
 from tempering._types import HostPerRung
 from tempering.estimators._mbar_solver import TINY
-from tempering.estimators._pool import Pool, nonfinite_in_pool
+from tempering.estimators._pool import Pool, add_by_unit, nonfinite_in_pool
 from tempering.estimators.log_z import LogZ
 from tempering.estimators.multistate import MAX_CUT_ERROR, Cut, bennett_variance, no_overlap
 from tempering.estimators.uncertainty import Uncertainty, uncertainty_of_mean
@@ -74,18 +74,16 @@ def _along(pool: Pool, rungs: np.ndarray, counts: HostPerRung) -> LogZ:
     has_draws = np.flatnonzero(counts > 0)
     visited = rungs[has_draws]
     bridges = [_bridge(pool, pair) for pair in np.stack([visited[:-1], visited[1:]], axis=1)]
-    values, std_errors = np.full(len(rungs), np.nan), np.full(len(rungs), np.inf)
-    bias, skewness, dof = np.zeros(len(rungs)), np.zeros(len(rungs)), 0
+    values, uncertainty = np.full(len(rungs), np.nan), Uncertainty.unknown(len(rungs))
     if counts[0] > 0:
         influences = np.cumsum([np.zeros(pool.num_units), *(b.influences for b in bridges)], axis=0).T
-        uncertainty = uncertainty_of_mean(influences)
         values[has_draws] = np.cumsum([0.0, *(b.log_ratio for b in bridges)])
-        std_errors[has_draws] = np.maximum(uncertainty.std_error, _error_across_broken(bridges))
-        skewness[has_draws], dof = uncertainty.skewness, uncertainty.dof
+        uncertainty = uncertainty_of_mean(influences).placed(has_draws, len(rungs))
+        uncertainty.std_error[has_draws] = np.maximum(uncertainty.std_error[has_draws], _error_across_broken(bridges))
     cure = 'draw at every rung, or use `method="mbar"`, which reweights to those without draws'
     empty = unreached(rungs[counts == 0], len(rungs), "have no draws", cure)
     findings = (nonfinite_in_pool(pool), empty, *(no_overlap(b.cut) for b in bridges))
-    return LogZ.from_uncertainty("bar", values, Uncertainty(std_errors, bias, skewness, dof), findings)
+    return LogZ.from_uncertainty("bar", values, uncertainty, findings)
 
 
 def _bridge(pool: Pool, rungs: Int[np.ndarray, "2"]) -> _Bridge:
@@ -109,8 +107,10 @@ def _bridge(pool: Pool, rungs: Int[np.ndarray, "2"]) -> _Bridge:
     influence = np.where(is_upper, 1 / counts[1], -1 / counts[0]) - surprise
     variance = bennett_variance(np.array([shared]), counts[:1], counts.sum())[0]
     cut = Cut(int(rungs[0]), int(rungs[1]), float(np.sqrt(variance)), min(1.0, shared * (1 / counts).sum()))
-    by_unit = pair.summed_by_unit(influence[:, None])[:, 0] * pool.num_units
-    return _Bridge(log_ratio, by_unit, cut.seen_by(by_unit) if pool.num_units > 1 else cut)
+    by_unit = np.zeros((pool.num_units, 1))
+    add_by_unit(by_unit, pair.units, (pair.weights * influence)[:, None])
+    influences = by_unit[:, 0] * pool.num_units
+    return _Bridge(log_ratio, influences, cut.seen_by(influences) if pool.num_units > 1 else cut)
 
 
 def _error_across_broken(bridges: list[_Bridge]) -> HostPerRung:

@@ -46,12 +46,12 @@ def find_equilibration(stats: BlockedStats) -> Equilibration:
         return Equilibration(0, np.zeros(len(stats.log_prior)))
     trips = stats.travel.num_crossings.mean() / 2
     latest = min(middle, int(stats.num_blocks / max(trips, 1.0)))
-    ends = _Tails.from_blocks(stats.log_sums[:, :, [0, -1]])
-    cuts = range(latest + 1)
-    variances = np.maximum.accumulate([ends.variance(cut)[1] for cut in cuts])  # fewer draws cannot have less noise
-    errors = variances + np.square([ends.bias(cut, middle)[1] for cut in cuts])
+    ends, cuts = _tails(stats.log_sums[:, :, [0, -1]]), range(latest + 1)
+    variances = np.maximum.accumulate([_variance(_influence(ends[:, cut])[1])[1] for cut in cuts])
+    # The running maximum, because fewer draws cannot have less noise.
+    errors = variances + np.square([_bias(ends, cut, middle)[1] for cut in cuts])
     cut = int(np.argmax(errors <= 1.001 * errors.min()))  # the first that is as good as any
-    return Equilibration(cut, _Tails.from_blocks(stats.log_sums).bias(cut, middle))
+    return Equilibration(cut, _bias(_tails(stats.log_sums), cut, middle))
 
 
 def equilibrated(stats: BlockedStats) -> BlockedStats:
@@ -66,32 +66,28 @@ def equilibrated(stats: BlockedStats) -> BlockedStats:
     return stats.without_first(find_equilibration(stats).first_block)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Tails:
+def _tails(log_sums: Float[np.ndarray, "chain block rung"]) -> Float[np.ndarray, "chain block rung"]:
     """Sums of each chain from every block to the end."""
+    return np.logaddexp.accumulate(log_sums[:, ::-1], axis=1)[:, ::-1]
 
-    log_sums: Float[np.ndarray, "chain block rung"]
 
-    @classmethod
-    def from_blocks(cls, log_sums: Float[np.ndarray, "chain block rung"]) -> "_Tails":
-        return cls(np.logaddexp.accumulate(log_sums[:, ::-1], axis=1)[:, ::-1])
+def _influence(log_sums: Float[np.ndarray, "chain rung"]) -> tuple[HostPerRung, Float[np.ndarray, "chain rung"]]:
+    """log ĉ_k − log ĉ_0, NaN where unknown, and what each chain adds to it."""
+    log_sum, relative = relative_parts(log_sums)
+    known = np.where(np.isfinite(log_sum), log_sum, np.nan)
+    return known - known[0], relative - relative[:, :1]
 
-    def influence(self, cut: int) -> tuple[HostPerRung, Float[np.ndarray, "chain rung"]]:
-        """log ĉ_k − log ĉ_0 without the blocks before the cut, NaN where unknown, and what each chain adds to it."""
-        log_sum, relative = relative_parts(self.log_sums[:, cut])
-        known = np.where(np.isfinite(log_sum), log_sum, np.nan)
-        return known - known[0], relative - relative[:, :1]
 
-    def variance(self, cut: int) -> HostPerRung:
-        """The variance of the estimate without the blocks before the cut."""
-        return self.influence(cut)[1].var(axis=0, ddof=1) / len(self.log_sums)
+def _variance(influence: Float[np.ndarray, "chain rung"]) -> HostPerRung:
+    """The variance of an estimate from the contributions of chains."""
+    return influence.var(axis=0, ddof=1) / len(influence)
 
-    def bias(self, cut: int, middle: int) -> HostPerRung:
-        """The difference of that estimate to the second half's, as far as it exceeds noise."""
-        (value, influence), (later, later_influence) = self.influence(cut), self.influence(middle)
-        noise = (influence - later_influence).var(axis=0, ddof=1) / len(self.log_sums)
-        excess = (value - later) ** 2 - _EVIDENCE**2 * noise
-        return np.sqrt(np.clip(np.nan_to_num(excess, nan=0.0), 0.0, None))
+
+def _bias(tails: Float[np.ndarray, "chain block rung"], cut: int, middle: int) -> HostPerRung:
+    """How far the estimate without the blocks before the cut differs from the second half's, beyond noise."""
+    (value, influence), (later, later_influence) = _influence(tails[:, cut]), _influence(tails[:, middle])
+    excess = (value - later) ** 2 - _EVIDENCE**2 * _variance(influence - later_influence)
+    return np.sqrt(np.clip(np.nan_to_num(excess, nan=0.0), 0.0, None))
 
 
 def drift_between_halves(stats: BlockedStats) -> float:
@@ -102,12 +98,8 @@ def drift_between_halves(stats: BlockedStats) -> float:
     middle = stats.num_blocks // 2
     if stats.num_chains < MIN_UNITS or middle == 0:
         return 0.0
-    changes, log_ratios = [], []
-    for half in (stats.log_sums[:, :middle], stats.log_sums[:, middle:]):
-        log_sum, relative = relative_parts(np.logaddexp.reduce(half, axis=1)[:, [0, -1]])
-        if not np.all(np.isfinite(log_sum)):
-            return 0.0
-        changes.append(relative[:, 1] - relative[:, 0])
-        log_ratios.append(log_sum[1] - log_sum[0])
-    std_error = np.std(changes[1] - changes[0], ddof=1) / np.sqrt(stats.num_chains)
-    return float((log_ratios[1] - log_ratios[0]) / std_error) if std_error > 0 else 0.0
+    halves = (stats.log_sums[:, :middle], stats.log_sums[:, middle:])
+    before, after = (_influence(np.logaddexp.reduce(half, axis=1)[:, [0, -1]]) for half in halves)
+    change = after[0][1] - before[0][1]
+    std_error = np.std(after[1][:, 1] - before[1][:, 1], ddof=1) / np.sqrt(stats.num_chains)
+    return float(change / std_error) if std_error > 0 and np.isfinite(change) else 0.0

@@ -29,8 +29,7 @@ class Expectation:
     def __repr__(self) -> str:
         if self.value.ndim == 0:
             return f"E[g(x)] = {with_error(float(self.value), float(self.std_error))}"
-        largest = f"largest standard error {self.std_error.max(initial=0.0):.2g}"
-        return f"E[g(x)] of shape {self.value.shape}, {largest}"
+        return f"E[g(x)] of shape {self.value.shape}, largest standard error {self.std_error.max(initial=0.0):.2g}"
 
 
 def expectation(sums: TargetSums | HostTargetSums) -> Expectation:

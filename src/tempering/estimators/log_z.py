@@ -10,6 +10,10 @@ from tempering._types import HostPerRung
 from tempering.estimators.uncertainty import Errors, Uncertainty, interval_around
 from tempering.verdicts import Finding, Verdict, gravest, without_none
 
+_NO_ERROR = Finding(
+    Verdict.NO_ERROR, "the standard error could not be estimated", "run several chains, such as `num_chains=100`"
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class LogZ:
@@ -58,10 +62,20 @@ class LogZ:
             uncertainty: The uncertainty of log(Z_k / Z_0).
             findings: What the estimator noticed; None is no finding.
         """
-        known = without_none(_no_error(uncertainty), *findings)
-        return cls(
-            method, values, uncertainty.std_error, uncertainty.bias, uncertainty.skewness, uncertainty.dof, known
-        )
+        std_error, bias, skewness = uncertainty.std_error, uncertainty.bias, uncertainty.skewness
+        found = without_none(None if np.isfinite(std_error[-1]) else _NO_ERROR, *findings)
+        return cls(method, values, std_error, bias, skewness, uncertainty.dof, found)
+
+    @classmethod
+    def unknown(cls, method: str, num_rungs: int, findings: Iterable[Finding | None]) -> "LogZ":
+        """The answer of an estimator that found nothing to estimate from: NaN at every rung.
+
+        Args:
+            method: The name of the estimator.
+            num_rungs: The number of rungs.
+            findings: What the estimator noticed; None is no finding.
+        """
+        return cls.from_uncertainty(method, np.full(num_rungs, np.nan), Uncertainty.unknown(num_rungs), findings)
 
     @property
     def log_z(self) -> float:
@@ -111,10 +125,3 @@ def with_error(value: float, std_error: float) -> str:
         return f"{value:.6g} ± {std_error:g}"
     num_decimals = max(0, 1 - int(np.floor(np.log10(std_error))))
     return f"{value:.{num_decimals}f} ± {std_error:.{num_decimals}f}"
-
-
-def _no_error(uncertainty: Uncertainty) -> Finding | None:
-    if np.isfinite(uncertainty.std_error[-1]):
-        return None
-    cure = "run several chains, such as `num_chains=100`"
-    return Finding(Verdict.NO_ERROR, "the standard error could not be estimated", cure)

@@ -4,6 +4,7 @@ import dataclasses
 import enum
 from collections.abc import Callable
 from functools import partial
+from operator import attrgetter, methodcaller
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,9 @@ from tempering.estimators.rts_after_equilibration import equilibrated_rts
 from tempering.estimators.stationary import rsd, sd
 from tempering.estimators.stepping import stepping_stone
 from tempering.estimators.tempered import bias_corrected_rts, continuous_rts, ts
-from tempering.estimators.thermodynamic import ti
+from tempering.estimators.thermodynamic import RULES, ti
 from tempering.ladder import AbstractPath
-from tempering.stats import JUST_RTS, AnnealWeights, BlockedStats, Keep, Recording
+from tempering.stats import JUST_RTS, BlockedStats, Keep, Recording
 
 
 class RunKind(enum.Enum):
@@ -81,63 +82,61 @@ class Method:
         return sum(np.asarray(array).nbytes for array in self.kept(run))
 
 
+def _applied(estimator: Callable[..., LogZ], read: Callable[[Any], Any]) -> Callable[..., LogZ]:
+    """The estimator as a function of the run, of which it takes a part."""
+    return lambda run, **base: estimator(read(run), **base)
+
+
+def _arrays(*names: str) -> Callable[[Any], list[np.ndarray]]:
+    """The arrays of a run by their dotted names."""
+    return lambda run: [attrgetter(name)(run) for name in names]
+
+
+def _from_recording(name: str, estimator: Callable[..., LogZ], field: str, keep: Keep = JUST_RTS) -> Method:
+    """A method that reads all that a tempered run kept."""
+    answer = _applied(estimator, attrgetter("recording"))
+    return Method(name, RunKind.TEMPERED, answer, _arrays(f"recording.{field}"), keep)
+
+
 def _from_stats(name: str, estimator: Callable[..., LogZ], field: str, keep: Keep = JUST_RTS, errs: str = "") -> Method:
     """A method that reads some sums of a tempered run after equilibration."""
-    return Method(
-        name,
-        RunKind.TEMPERED,
-        lambda run, **base: estimator(equilibrated(run.recording.stats), **base),
-        lambda run: [getattr(run.recording.stats, field)],
-        keep,
-        errs,
-    )
+    answer = _applied(estimator, lambda run: equilibrated(run.recording.stats))
+    return Method(name, RunKind.TEMPERED, answer, _arrays(f"recording.stats.{field}"), keep, errs)
 
 
 def _from_draws(name: str, estimator: Callable[..., LogZ]) -> Method:
     """A method that reads the draws themselves."""
-    return Method(
-        name,
-        RunKind.TEMPERED,
-        lambda run, **base: estimator(run.recording.features.reduced_draws(run.path), **base),
-        lambda run: [run.recording.features.features, run.recording.features.rungs],
-        Keep(features=True),
-    )
+    answer = _applied(estimator, lambda run: run.recording.features.reduced_draws(run.path))
+    kept = _arrays("recording.features.features", "recording.features.rungs")
+    return Method(name, RunKind.TEMPERED, answer, kept, Keep(features=True))
 
 
-def _increments(weights: AnnealWeights) -> list[np.ndarray]:
-    return [weights.log_increments]
+def _from_weights(name: str, kind: RunKind, estimator: Callable[..., LogZ], by_rung: str, errs: str) -> Method:
+    """A method that reads the log weights of annealing passes."""
+    return Method(name, kind, _applied(estimator, methodcaller(by_rung)), _arrays("log_increments"), errs=errs)
 
 
 _SLOPES, _STEPS = Keep(slopes=True), Keep(steps=True)
 _ALL = (
-    Method("rts", RunKind.TEMPERED, lambda run, **base: equilibrated_rts(run.recording, **base),
-           lambda run: [run.recording.stats.log_sums]),
+    _from_recording("rts", equilibrated_rts, "stats.log_sums"),
     _from_stats("rts_corrected", bias_corrected_rts, "log_sums"),
     _from_stats("ts", ts, "visits"),
-    Method("sd", RunKind.TEMPERED, lambda run, **base: sd(run.recording, **base),
-           lambda run: [run.recording.transition_counts]),
-    Method("rsd", RunKind.TEMPERED, lambda run, **base: rsd(run.recording, **base),
-           lambda run: [run.recording.transition_sums], Keep(transitions=True)),
-    Method("mixed", RunKind.TEMPERED, lambda run, **base: mixed([*run.earlier, run.recording.stats], **base),
+    _from_recording("sd", sd, "transition_counts"),
+    _from_recording("rsd", rsd, "transition_sums", Keep(transitions=True)),
+    Method("mixed", RunKind.TEMPERED, _applied(mixed, lambda run: [*run.earlier, run.recording.stats]),
            lambda run: [stats.log_sums for stats in (*run.earlier, run.recording.stats)]),
-    Method("continuous", RunKind.CONTINUOUS, continuous_rts, lambda stats: [stats.log_sums]),
-    _from_stats("ti_riemann", partial(ti, rule="riemann"), "counted_slopes", _SLOPES),
-    _from_stats("ti_trapezoid", partial(ti, rule="trapezoid"), "counted_slopes", _SLOPES),
-    _from_stats("ti_simpson", partial(ti, rule="simpson"), "counted_slopes", _SLOPES),
-    _from_stats("ti_corrected", partial(ti, rule="corrected"), "counted_slopes", _SLOPES),
+    Method("continuous", RunKind.CONTINUOUS, continuous_rts, _arrays("log_sums")),
+    *(_from_stats(f"ti_{rule}", partial(ti, rule=rule), "counted_slopes", _SLOPES) for rule in RULES),
     _from_stats("ti_rb", partial(ti, rule="trapezoid", rao_blackwell=True), "weighted_slopes", _SLOPES),
     _from_stats("stepping_up", partial(stepping_stone, direction="up"), "log_steps", _STEPS, "low"),
     _from_stats("stepping_down", partial(stepping_stone, direction="down"), "log_steps", _STEPS, "high"),
     _from_draws("bar", bar_chain),
     _from_draws("mbar", mbar),
-    Method("wang_landau", RunKind.WANG_LANDAU, wang_landau, lambda adjusted: [adjusted.log_z, adjusted.posterior]),
-    Method("sams", RunKind.SAMS, sams, lambda adjusted: [adjusted.log_z, adjusted.posterior]),
-    Method("ais", RunKind.ANNEALED, lambda weights, **base: ais(weights.log_weights(), **base), _increments,
-           errs="low"),
-    Method("reverse_ais", RunKind.DOWN_FROM_TARGET,
-           lambda weights, **base: reverse_ais(weights.log_weights_down(), **base), _increments, errs="high"),
-    Method("raise", RunKind.DOWN_FROM_DATA,
-           lambda weights, **base: raise_bound(weights.log_weights_down(), **base), _increments, errs="high"),
+    Method("wang_landau", RunKind.WANG_LANDAU, wang_landau, _arrays("log_z", "posterior")),
+    Method("sams", RunKind.SAMS, sams, _arrays("log_z", "posterior")),
+    _from_weights("ais", RunKind.ANNEALED, ais, "log_weights", "low"),
+    _from_weights("reverse_ais", RunKind.DOWN_FROM_TARGET, reverse_ais, "log_weights_down", "high"),
+    _from_weights("raise", RunKind.DOWN_FROM_DATA, raise_bound, "log_weights_down", "high"),
 )  # fmt: skip
 
 METHODS = {method.name: method for method in _ALL}

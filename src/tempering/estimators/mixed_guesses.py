@@ -5,14 +5,15 @@ from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import logsumexp, stdtrit
+from scipy.special import stdtrit
 
 from tempering._errors import InputError
+from tempering._logspace import log_sum_exp
 from tempering._types import HostPerRung
 from tempering.estimators.equilibration import drift_between_halves
 from tempering.estimators.inputs import nonfinite_draws
 from tempering.estimators.log_z import LogZ
-from tempering.estimators.uncertainty import Uncertainty, log_summed_by_unit, uncertainty_of_mean
+from tempering.estimators.uncertainty import Uncertainty, summed_by_unit, uncertainty_of_mean
 from tempering.findings import FALSE_ALARM, relaxing, unconverged, uneven, unreached
 from tempering.stats import BlockedStats, TemperingStats
 from tempering.verdicts import Finding, Verdict
@@ -52,8 +53,7 @@ def mixed(runs: Sequence[TemperingStats | BlockedStats], *, log_z_base: float = 
     reached = np.asarray(np.any([np.isfinite(run.log_sums).any(axis=(0, 1)) for run in given], axis=0))
     findings = [nonfinite_draws(*given), _unreached(reached)]
     if not reached[0]:
-        unknown = Uncertainty.unknown(len(reached))
-        return LogZ.from_uncertainty("mixed", np.full(len(reached), np.nan), unknown, findings)
+        return LogZ.unknown("mixed", len(reached), findings)
     likelihood = _Likelihood.from_runs(used, reached)
     log_z = _maximum(likelihood)
     shares = likelihood.shares_at(log_z)
@@ -65,7 +65,7 @@ def mixed(runs: Sequence[TemperingStats | BlockedStats], *, log_z_base: float = 
         _disagreement(scores), _relaxing(used),
     ]  # fmt: skip
     values = _placed(log_z - log_z[0], reached, elsewhere=-np.inf)  # without posterior mass the maximum is at Z = 0
-    return LogZ.from_uncertainty("mixed", log_z_base + values, _on_all_rungs(scores.spread(), reached), findings)
+    return LogZ.from_uncertainty("mixed", log_z_base + values, scores.spread().placed(reached, len(reached)), findings)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,25 +81,24 @@ class _Likelihood:
     @classmethod
     def from_runs(cls, runs: Sequence[BlockedStats], reached: np.ndarray) -> "_Likelihood":
         """N_t is the sum of posteriors, which were added in float32 and differ from integers in the seventh digit."""
-        log_sums = np.array([_log_sum(run.log_sums, axis=(0, 1)) for run in runs])[:, reached]
-        log_draws = _log_sum(log_sums, axis=1)
-        weights = np.exp(log_draws - _log_sum(log_draws))
+        log_sums = np.array([log_sum_exp(run.log_sums, axis=(0, 1)) for run in runs])[:, reached]
+        log_draws = log_sum_exp(log_sums, axis=1)
+        weights = np.exp(log_draws - log_sum_exp(log_draws))
         log_priors = np.array([run.log_prior for run in runs])[:, reached]
         log_guesses = np.array([run.log_z_guess for run in runs])[:, reached]
-        log_counts = _log_sum(log_sums, axis=0) - _log_sum(log_draws)
-        return cls(
-            log_priors - log_guesses, weights, np.log(weights @ np.exp(log_priors)), log_counts, weights @ log_guesses
-        )
+        log_counts = log_sum_exp(log_sums, axis=0) - log_sum_exp(log_draws)
+        log_prior = np.log(weights @ np.exp(log_priors))
+        return cls(log_priors - log_guesses, weights, log_prior, log_counts, weights @ log_guesses)
 
     def shares_at(self, log_z: HostPerRung) -> "_Shares":
         """The occupancy that each run should have if this were log Z."""
         log_joint = self.log_law + log_z
-        log_shares = log_joint - _log_sum(log_joint, axis=1, keepdims=True)
-        return _Shares(log_shares, self.weights, _log_sum(np.log(self.weights)[:, None] + log_shares, axis=0))
+        log_shares = log_joint - log_sum_exp(log_joint, axis=1, keepdims=True)
+        return _Shares(log_shares, self.weights, log_sum_exp(np.log(self.weights)[:, None] + log_shares, axis=0))
 
     def rise(self, log_z: HostPerRung, step: HostPerRung) -> float:
         """The increase of L by a step, without the cancellation of a difference of two L."""
-        log_growth = _log_sum(self.shares_at(log_z).log_shares + step, axis=1)
+        log_growth = log_sum_exp(self.shares_at(log_z).log_shares + step, axis=1)
         return float(np.exp(self.log_counts) @ step - self.weights @ log_growth)
 
 
@@ -172,11 +171,11 @@ class _Scores:
 
         If runs have different numbers of chains, or so few that they were cut into stretches, each run has its own.
         """
-        by_unit = [log_summed_by_unit(run.log_sums)[:, reached] for run in runs]
-        log_scale = _log_sum(np.concatenate(by_unit)) + shares.log_total
+        by_unit = [summed_by_unit(run.log_sums, np.logaddexp)[:, reached] for run in runs]
+        log_scale = log_sum_exp(np.concatenate(by_unit)) + shares.log_total
         scores = []
         for log_sums, log_shares in zip(by_unit, shares.log_shares, strict=True):
-            log_draws = _log_sum(log_sums, axis=1, keepdims=True)
+            log_draws = log_sum_exp(log_sums, axis=1, keepdims=True)
             scores.append(np.exp(log_sums - log_scale) - np.exp(log_draws + log_shares - log_scale))
         numbers = {run.num_chains for run in runs} | {len(log_sums) for log_sums in by_unit}
         return cls(np.array(scores) if len(numbers) == 1 else _side_by_side(scores), shares)
@@ -185,16 +184,13 @@ class _Scores:
     def num_units(self) -> int:
         return self.by_run.shape[1]
 
-    def influence(self) -> Float[np.ndarray, "unit rung"]:
-        """The contribution of each unit to log Z_k − log Z_0; their mean is the error to first order."""
-        return self.num_units * _from_rung_0(self.shares.solved(self.by_run.sum(axis=0)))
-
     def spread(self) -> Uncertainty:
         """The sandwich estimator, contributions times the inverse of the curvature; eqs. 15 and 16 for one run.
 
         The bias is −½ I⁻¹ Σ_t w_t Σ_ij κ^t_kij V_ij, with κ^t the third cumulants of the shares and V the covariance.
         """
-        influence = self.influence()
+        # The contribution of each unit to log Z_k − log Z_0; their mean is the error to first order.
+        influence = self.num_units * _from_rung_0(self.shares.solved(self.by_run.sum(axis=0)))
         if self.num_units < 2:
             return uncertainty_of_mean(influence)
         third = np.zeros(influence.shape[1])
@@ -207,27 +203,19 @@ class _Scores:
     def pulls(self) -> tuple[Float[np.ndarray, " run"], Float[np.ndarray, " run"]]:
         """How far each run pulls log Z of the target away from the answer, and its standard error."""
         moved = self.shares.solved(self.by_run.sum(axis=0))
-        pulls, std_errors = [], []
         triples = zip(self.by_run, np.exp(self.shares.log_shares), self.shares.run_given_rung, strict=True)
-        for scores, share, owner in triples:
-            # A unit also moves the answer, and with it the occupancy that the run should have.
-            left = _from_rung_0(self.shares.solved(scores - owner * (moved - moved @ share[:, None])))[:, -1:]
-            pulls.append(left.sum())
-            std_errors.append(uncertainty_of_mean(self.num_units * left).std_error[0])
-        return np.array(pulls), np.array(std_errors)
+        # A unit also moves the answer, and with it the occupancy that the run should have.
+        scores = [of_run - owner * (moved - moved @ share[:, None]) for of_run, share, owner in triples]
+        left = [_from_rung_0(self.shares.solved(of_run))[:, -1:] for of_run in scores]
+        std_errors = [uncertainty_of_mean(self.num_units * of_run).std_error[0] for of_run in left]
+        return np.array([of_run.sum() for of_run in left]), np.array(std_errors)
 
 
 def _side_by_side(scores: list[np.ndarray]) -> Float[np.ndarray, "run unit rung"]:
     """The units of all runs one after the other; each adds to its own run only."""
-    ends = np.cumsum([len(of_run) for of_run in scores])
-    apart = np.zeros((len(scores), ends[-1], scores[0].shape[1]))
-    for run, (end, of_run) in enumerate(zip(ends, scores, strict=True)):
-        apart[run, end - len(of_run) : end] = of_run
-    return apart
-
-
-def _log_sum(log_x: np.ndarray, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False) -> np.ndarray:
-    return np.asarray(logsumexp(log_x, axis=axis, keepdims=keepdims))
+    runs = np.arange(len(scores))
+    owners = np.repeat(runs, [len(of_run) for of_run in scores])
+    return np.where((owners == runs[:, None])[..., None], np.concatenate(scores), 0.0)
 
 
 def _from_rung_0(log_z: Float[np.ndarray, "*unit rung"]) -> Float[np.ndarray, "*unit rung"]:
@@ -239,15 +227,6 @@ def _placed(values: Float[np.ndarray, " reached"], reached: np.ndarray, elsewher
     everywhere = np.full(len(reached), elsewhere)
     everywhere[reached] = values
     return everywhere
-
-
-def _on_all_rungs(uncertainty: Uncertainty, reached: np.ndarray) -> Uncertainty:
-    return Uncertainty(
-        _placed(uncertainty.std_error, reached, np.inf),
-        _placed(uncertainty.bias, reached, 0.0),
-        _placed(uncertainty.skewness, reached, 0.0),
-        uncertainty.dof,
-    )
 
 
 def _check_same_betas(runs: list[BlockedStats]) -> None:

@@ -45,8 +45,7 @@ def mbar(draws: ReducedDraws, *, log_z_base: float = 0.0, counts: HostPerRung | 
     """
     pool = Pool.from_draws(draws)
     if pool.total == 0:
-        unknown = np.full(draws.num_rungs, np.nan)
-        return LogZ.from_uncertainty("mbar", unknown, Uncertainty.unknown(draws.num_rungs), (nonfinite_in_pool(pool),))
+        return LogZ.unknown("mbar", draws.num_rungs, (nonfinite_in_pool(pool),))
     solution = _solution(pool, counts)
     uncertainty, cut = _uncertainty(pool, solution, counts)
     findings = (nonfinite_in_pool(pool), _unconverged(solution), no_overlap(cut), _heavy_tails(solution))
@@ -192,10 +191,8 @@ def no_overlap(cut: Cut | None) -> Finding | None:
     """The finding for two groups of rungs that share too few draws."""
     if cut is None or cut.std_error <= MAX_CUT_ERROR:
         return None
-    seen = (
-        f"log Z is uncertain by {cut.std_error:.2g} nats, more than {MAX_CUT_ERROR:g}, between rungs {cut.below} and "
-        f"{cut.above}; the overlap matrix has 1 − λ₂ = {cut.gap:.1e}"
-    )
+    error = f"{cut.std_error:.2g} nats, more than {MAX_CUT_ERROR:g}, between rungs {cut.below} and {cut.above}"
+    seen = f"log Z is uncertain by {error}; the overlap matrix has 1 − λ₂ = {cut.gap:.1e}"
     return Finding(Verdict.NO_OVERLAP, seen, "put more rungs between them, or draw more")
 
 
@@ -213,9 +210,8 @@ def _solution(pool: Pool, counts: HostPerRung | None) -> MBARSolution:
     log_z[used] = point.log_z
     if not used.all():
         log_z = np.where(used, log_z, reweighted(pool, shares, log_z))
-    moments, unit_weights = _weight_moments(pool, shares, log_z)
-    log_z = log_z - log_z[0]
-    return MBARSolution(log_z, shares, pool.total, moments, unit_weights, point.residual, point.is_solution)
+    sums = _weight_moments(pool, shares, log_z)
+    return MBARSolution(log_z - log_z[0], shares, pool.total, *sums, point.residual, point.is_solution)
 
 
 def _weight_moments(pool: Pool, shares: HostPerRung, log_z: HostPerRung) -> tuple[np.ndarray, np.ndarray]:
@@ -282,8 +278,7 @@ def _valid_shares(counts: HostPerRung, num_rungs: int) -> HostPerRung:
 
 
 def _unconverged(solution: MBARSolution) -> Finding | None:
-    cure = "look for log densities that are huge, or for rungs that share no draws"
-    what = "max |n_k/N − mean p_k|"
+    what, cure = "max |n_k/N − mean p_k|", "look for log densities that are huge, or for rungs that share no draws"
     return None if solution.converged else unconverged(what, solution.residual, TOLERANCE, cure)
 
 

@@ -61,8 +61,9 @@ def raise_bound(log_weights: Float[np.ndarray, "row *chain rung"], *, log_z_base
     """
     _check_passes_down("raise_bound", log_weights)
     per_row = _mean_over_chains(log_weights)
-    if not np.all(np.isfinite(per_row)):
-        return _no_bound(log_weights, log_z_base)
+    if not np.all(np.isfinite(per_row)):  # some row has no weight at all: log Z lies below infinity
+        values = np.append(log_z_base, np.full(log_weights.shape[-1] - 1, np.inf))
+        return LogZ.from_uncertainty("raise", values, Uncertainty.unknown(len(values)), (not_finite(log_weights),))
     ratios = per_row - per_row[:, :1]  # log(Z_k / Z_0) as each row sees it
     uncertainty = uncertainty_of_mean(ratios, bias=ratios.var(axis=0) / 2)
     values = log_z_base + ratios.mean(axis=0)
@@ -113,11 +114,11 @@ def raise_log_likelihood(
         )
     per_row = _mean_over_chains(log_weights)[:, 0]
     rows = log_f - log_z_base + per_row
-    if len(rows) < 2 or not np.all(np.isfinite(rows)):
-        return RowLikelihood(rows, float(rows.mean()), np.inf, without_none(not_finite(log_weights)))
-    std_error = float(rows.std(ddof=1) / np.sqrt(len(rows)))
-    findings = without_none(not_finite(log_weights), _loose(per_row.var() / 2, std_error))
-    return RowLikelihood(rows, float(rows.mean()), std_error, findings)
+    std_error, loose = np.inf, None
+    if len(rows) > 1 and np.all(np.isfinite(rows)):
+        std_error = float(rows.std(ddof=1) / np.sqrt(len(rows)))
+        loose = _loose(per_row.var() / 2, std_error)
+    return RowLikelihood(rows, float(rows.mean()), std_error, without_none(not_finite(log_weights), loose))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,12 +169,6 @@ def _check_passes_down(name: str, log_weights: np.ndarray) -> None:
 def _mean_over_chains(log_weights: Float[np.ndarray, "row *chain rung"]) -> Float[np.ndarray, "row rung"]:
     usable = np.where(log_weights < np.inf, log_weights, -np.inf)  # a NaN or infinite weight counts as 0
     return log_mean_exp(usable.reshape(len(usable), -1, usable.shape[-1]), axis=1)
-
-
-def _no_bound(log_weights: Float[np.ndarray, "row *chain rung"], log_z_base: float) -> LogZ:
-    """The bound if some row has no weight at all: log Z lies below infinity."""
-    values = np.append(log_z_base, np.full(log_weights.shape[-1] - 1, np.inf))
-    return LogZ.from_uncertainty("raise", values, Uncertainty.unknown(len(values)), (not_finite(log_weights),))
 
 
 def _loose(bias: float, std_error: float) -> Finding | None:

@@ -41,10 +41,8 @@ def equilibrated_rts(recording: Recording, *, log_z_base: float = 0.0) -> LogZ:
     stats = recording.stats.without_first(start.first_block)
     answer = rts(stats, log_z_base=log_z_base)
     groups, num_groups = error_by_groups(stats)
-    errors = Errors(
-        answer.std_error, groups, error_by_tours(recording.tours), float(start.drift[-1]),
-        float(abs(answer.biases[-1])), num_groups,
-    )  # fmt: skip
+    tours, drift, bias = error_by_tours(recording.tours), float(start.drift[-1]), float(abs(answer.biases[-1]))
+    errors = Errors(answer.std_error, groups, tours, drift, bias, num_groups)
     widened = np.sqrt((answer.std_errors * errors.widening) ** 2 + start.drift**2 + answer.biases**2)
     seen = _dispute(errors) if errors.is_disputed else _decided_by_one(answer)
     findings = answer.findings

@@ -3,6 +3,7 @@
 import numpy as np
 from jaxtyping import Float
 
+from tempering._logspace import log_or_minus_inf
 from tempering._types import HostPerRung
 from tempering.estimators.inputs import not_kept
 from tempering.estimators.log_z import LogZ
@@ -57,11 +58,6 @@ def stationary_law(transitions: Float[np.ndarray, "rung rung"]) -> HostPerRung:
 def _from_transitions(method: str, stats: BlockedStats, transitions: np.ndarray, log_z_base: float) -> LogZ:
     """The estimate from all transitions; its error from leaving out one group of chains at a time."""
     total = transitions.sum(axis=0, dtype=np.float64)
-    values = log_ratios(stats, _log(stationary_law(total)))
-    left_out = [log_ratios(stats, _log(stationary_law(total - group))) for group in transitions]
+    values = log_ratios(stats, log_or_minus_inf(stationary_law(total)))
+    left_out = [log_ratios(stats, log_or_minus_inf(stationary_law(total - group))) for group in transitions]
     return LogZ.from_uncertainty(method, log_z_base + values, uncertainty_by_jackknife(values, np.array(left_out)))
-
-
-def _log(law: HostPerRung) -> HostPerRung:
-    with np.errstate(divide="ignore"):  # a rung that was never reached has probability 0, and log Z is −inf
-        return np.log(law)

@@ -10,7 +10,7 @@ from tempering._errors import InputError
 from tempering.estimators.inputs import check_base, finite_visits, nonfinite_draws, not_kept
 from tempering.estimators.log_z import LogZ
 from tempering.estimators.thermodynamic import summed_from_base
-from tempering.estimators.uncertainty import Uncertainty, log_summed_by_unit, summed_by_unit, uncertainty_of_mean
+from tempering.estimators.uncertainty import Uncertainty, summed_by_unit, uncertainty_of_mean
 from tempering.findings import unreached
 from tempering.stats import BlockedStats, TemperingStats
 from tempering.verdicts import Finding, Verdict
@@ -52,21 +52,16 @@ def stepping_stone(stats: TemperingStats | BlockedStats, direction: str = "up", 
     stats = stats.on_host()
     if stats.log_steps is None:
         raise not_kept(f"stepping_{direction}", "steps", "ratios of neighbouring densities")
-    is_up = direction == "up"
-    sign, side, origins = (1, 0, slice(None, -1)) if is_up else (-1, 1, slice(1, None))
-    log_sums = log_summed_by_unit(
-        np.nan_to_num(stats.log_steps[..., origins, side], nan=np.inf, posinf=np.inf, neginf=-np.inf)
-    )
+    sign, first, origins = (1, 0, slice(None, -1)) if direction == "up" else (-1, 1, slice(1, None))
+    from_origins = stats.log_steps[..., origins, first]  # `first` is the rung of the first step's draws, and their side
+    log_sums = summed_by_unit(np.where(np.isnan(from_origins), np.inf, from_origins), np.logaddexp)
     counts = summed_by_unit(finite_visits(stats))[:, origins]
     log_steps = sign * _log_means(log_sums, counts)
     values = log_z_base + summed_from_base(log_steps)
     draws = counts / np.maximum(counts.sum(axis=0), 1)
     uncertainty = _uncertainty(sign, _shares(log_sums), draws, np.isfinite(log_steps))
-    first = 0 if is_up else 1  # the rung of the first step's draws
-    findings = (
-        nonfinite_draws(stats), _unreached(counts, first), _no_overlap(log_sums, counts, first), _infinite(log_sums),
-    )  # fmt: skip
-    return LogZ.from_uncertainty(f"stepping_{direction}", values, uncertainty, findings)
+    steps = _unreached(counts, first), _no_overlap(log_sums, counts, first), _infinite(log_sums)
+    return LogZ.from_uncertainty(f"stepping_{direction}", values, uncertainty, (nonfinite_draws(stats), *steps))
 
 
 def _log_means(log_sums: PerStep, counts: PerStep) -> Float[np.ndarray, " step"]:

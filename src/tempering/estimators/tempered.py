@@ -4,8 +4,8 @@ import dataclasses
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import logsumexp
 
+from tempering._logspace import log_sum_exp
 from tempering.estimators.log_z import LogZ
 from tempering.estimators.uncertainty import independent_parts, uncertainty_of_log_ratio
 from tempering.stats import BlockedStats, TemperingStats
@@ -32,9 +32,8 @@ def rts(stats: TemperingStats | BlockedStats, *, log_z_base: float = 0.0) -> Log
     run, or use `equilibrated_rts`, which leaves the transient out.
     """
     stats = stats.on_host()
-    log_c = log_occupancy(stats)
     uncertainty = uncertainty_of_log_ratio(independent_parts(stats))
-    return LogZ.from_uncertainty("rts", log_z_base + log_ratios(stats, log_c), uncertainty)
+    return LogZ.from_uncertainty("rts", log_z_base + log_ratios(stats, log_occupancy(stats)), uncertainty)
 
 
 def bias_corrected_rts(stats: TemperingStats | BlockedStats, *, log_z_base: float = 0.0) -> LogZ:
@@ -91,7 +90,7 @@ def ts(stats: TemperingStats | BlockedStats, *, log_z_base: float = 0.0, pseudo_
 def log_occupancy(stats: BlockedStats) -> Float[np.ndarray, " rung"]:
     """log ĉ_k of eq. 9, over all chains and blocks, without draws that were not finite."""
     num_draws = stats.num_draws.sum() - stats.num_nonfinite.sum()
-    return np.asarray(logsumexp(stats.log_sums, axis=(0, 1))) - np.log(max(num_draws, 1))
+    return log_sum_exp(stats.log_sums, axis=(0, 1)) - np.log(max(num_draws, 1))
 
 
 def log_ratios(stats: BlockedStats, log_c: Float[np.ndarray, " rung"]) -> Float[np.ndarray, " rung"]:

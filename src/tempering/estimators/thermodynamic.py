@@ -1,6 +1,7 @@
 """Thermodynamic integration: log Z as the integral of its derivative over β, by a rule over the rungs."""
 
 import dataclasses
+from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -10,10 +11,12 @@ from tempering._errors import InputError
 from tempering._types import HostPerRung
 from tempering.estimators.inputs import check_base, finite_visits, nonfinite_draws, not_kept
 from tempering.estimators.log_z import LogZ
-from tempering.estimators.uncertainty import Uncertainty, log_summed_by_unit, summed_by_unit, uncertainty_of_mean
+from tempering.estimators.uncertainty import summed_by_unit, uncertainty_of_mean
 from tempering.findings import unexpectedly_empty, unreached
 from tempering.stats import BlockedStats, TemperingStats
 from tempering.verdicts import Finding, Verdict
+
+PerUnit: TypeAlias = Float[np.ndarray, "unit rung"]
 
 RULES = ("riemann", "trapezoid", "simpson", "corrected")
 
@@ -65,8 +68,7 @@ def ti(
     method = f"ti_{rule}" if not rao_blackwell else "ti_rb" if rule == "trapezoid" else f"ti_rb_{rule}"
     common = (nonfinite_draws(stats), _unreached(stats, curve.is_known))
     if not np.isfinite(curve.whole).all():  # no rung was reached, or a slope is infinite
-        unknown = Uncertainty.unknown(len(stats.betas))
-        return LogZ.from_uncertainty(method, np.full(len(stats.betas), np.nan), unknown, (*common, _no_mean()))
+        return LogZ.unknown(method, len(stats.betas), (*common, _no_mean()))
     values, left_out = (_integrated(rule, stats.betas, *part) for part in (curve.whole, curve.left_out))
     error = _Discretisation.from_curve(curve, values)
     uncertainty = uncertainty_of_mean((len(left_out) - 1) * (values - left_out), error.bias)
@@ -82,9 +84,8 @@ class _Curve:
 
     betas: HostPerRung
     is_known: Bool[np.ndarray, " rung"]  # not interpolated
-    slopes: HostPerRung
-    curvatures: HostPerRung
-    left_out: tuple[Float[np.ndarray, "unit rung"], Float[np.ndarray, "unit rung"]]
+    whole: tuple[HostPerRung, HostPerRung]
+    left_out: tuple[PerUnit, PerUnit]
 
     @classmethod
     def from_stats(cls, stats: BlockedStats, rao_blackwell: bool) -> "_Curve":
@@ -92,25 +93,20 @@ class _Curve:
             raise not_kept("ti_trapezoid", "slopes", "derivatives of log f by β")
         sums = summed_by_unit(stats.weighted_slopes if rao_blackwell else stats.counted_slopes)
         sums = np.where(np.isfinite(sums), sums, np.nan)  # without ∞ − ∞
-        weights = np.exp(log_summed_by_unit(stats.log_sums)) if rao_blackwell else summed_by_unit(finite_visits(stats))
+        if rao_blackwell:
+            weights, least = np.exp(summed_by_unit(stats.log_sums, np.logaddexp)), _LEAST_WEIGHT
+        else:
+            weights, least = summed_by_unit(finite_visits(stats)), _LEAST_COUNT
         total = weights.sum(axis=0)
-        least = _LEAST_WEIGHT if rao_blackwell else _LEAST_COUNT
+        (slopes,), (curvatures,) = _moments(stats, sums.sum(axis=0)[None], total[None], np.full_like(total, least))
         least_left = np.maximum(least, _LEAST_SHARE * total)
-        whole = _moments(stats, sums.sum(axis=0)[None], total[None], np.full_like(total, least))
         left_out = _moments(stats, sums.sum(axis=0) - sums, total - weights, least_left)
-        return cls(stats.betas, total > least, whole[0][0], whole[1][0], left_out)
-
-    @property
-    def whole(self) -> tuple[HostPerRung, HostPerRung]:
-        return self.slopes, self.curvatures
+        return cls(stats.betas, total > least, (slopes, curvatures), left_out)
 
 
 def _moments(
-    stats: BlockedStats,
-    sums: Float[np.ndarray, "unit rung moment"],
-    weights: Float[np.ndarray, "unit rung"],
-    least: HostPerRung,
-) -> tuple[Float[np.ndarray, "unit rung"], Float[np.ndarray, "unit rung"]]:
+    stats: BlockedStats, sums: Float[np.ndarray, "unit rung moment"], weights: PerUnit, least: HostPerRung
+) -> tuple[PerUnit, PerUnit]:
     """E = E[s] and V = Var(s) + E[ds/dβ] at every rung; interpolated where the weight is at most `least`."""
     is_known = weights > least
     means = sums / np.where(is_known, weights, 1.0)[..., None]
@@ -119,7 +115,7 @@ def _moments(
     return _imputed(stats.betas, slopes, is_known), _imputed(stats.betas, curvatures, is_known)
 
 
-def _imputed(betas: HostPerRung, values: np.ndarray, is_known: np.ndarray) -> Float[np.ndarray, "unit rung"]:
+def _imputed(betas: HostPerRung, values: np.ndarray, is_known: np.ndarray) -> PerUnit:
     """Linear in β between known rungs, constant beyond them; NaN if none is known."""
     rows = [
         np.interp(betas, betas[known], row[known]) if known.any() else np.full_like(betas, np.nan)
@@ -130,18 +126,14 @@ def _imputed(betas: HostPerRung, values: np.ndarray, is_known: np.ndarray) -> Fl
 
 def _integrated(rule: str, betas: HostPerRung, slopes: np.ndarray, curvatures: np.ndarray) -> np.ndarray:
     """∫ E dβ from the base up to every rung, along the last axis."""
-    steps = np.diff(betas)
-    match rule:
-        case "riemann":
-            return summed_from_base(steps * slopes[..., 1:])
-        case "simpson":
-            return cumulative_simpson(slopes, x=betas, axis=-1, initial=0.0)
-        case "corrected":
-            return _integrated("trapezoid", betas, slopes, curvatures) - summed_from_base(
-                steps**2 / 12 * np.diff(curvatures)
-            )
-        case _:
-            return cumulative_trapezoid(slopes, x=betas, axis=-1, initial=0.0)
+    if rule == "riemann":
+        return summed_from_base(np.diff(betas) * slopes[..., 1:])
+    if rule == "simpson":
+        return cumulative_simpson(slopes, x=betas, axis=-1, initial=0.0)
+    trapezoid = cumulative_trapezoid(slopes, x=betas, axis=-1, initial=0.0)
+    if rule == "corrected":
+        return trapezoid - summed_from_base(np.diff(betas) ** 2 / 12 * np.diff(curvatures))
+    return trapezoid
 
 
 def summed_from_base(parts: np.ndarray) -> np.ndarray:
@@ -180,11 +172,11 @@ class _Discretisation:
 def _nodes(curve: _Curve) -> tuple[np.ndarray, HostPerRung, HostPerRung, HostPerRung]:
     """The known rungs and the two ends, which follow the tangent if they are not known."""
     known = np.flatnonzero(curve.is_known)
-    slopes = curve.slopes.copy()
+    slopes, curvatures = curve.whole[0].copy(), curve.whole[1]
     for end, nearest in ((0, known[0]), (-1, known[-1])):
-        slopes[end] += (curve.betas[end] - curve.betas[nearest]) * curve.curvatures[nearest]
+        slopes[end] += (curve.betas[end] - curve.betas[nearest]) * curvatures[nearest]
     nodes = np.unique(np.concatenate([[0], known, [len(slopes) - 1]]))
-    return nodes, curve.betas[nodes], slopes[nodes], curve.curvatures[nodes]
+    return nodes, curve.betas[nodes], slopes[nodes], curvatures[nodes]
 
 
 def _error_of_corrected(betas: HostPerRung, slopes: HostPerRung, curvatures: HostPerRung) -> HostPerRung:
@@ -208,9 +200,8 @@ def _unreached(stats: BlockedStats, is_known: Bool[np.ndarray, " rung"]) -> Find
     if is_known.any() and len(empty) == 0:
         return None
     what = "have no draws, and their slopes were interpolated"
-    return unreached(
-        np.flatnonzero(~is_known), len(is_known), what, "use a longer warm-up, more sweeps, or fewer rungs"
-    )
+    cure = "use a longer warm-up, more sweeps, or fewer rungs"
+    return unreached(np.flatnonzero(~is_known), len(is_known), what, cure)
 
 
 def _no_mean() -> Finding:

@@ -7,7 +7,7 @@ from jaxtyping import Float, Shaped
 from scipy.special import chdtri, stdtrit
 
 from tempering._types import HostPerRung
-from tempering.stats import BlockedStats, Tours, chain_groups
+from tempering.stats import BlockedStats, Tours, chain_groups, group_sums
 
 MIN_UNITS = 16  # with fewer chains, each is cut into stretches so that a variance can be estimated
 MAX_ERROR_RATIO = 2.0  # of the error by tours to that by chains; beyond it they disagree
@@ -39,6 +39,17 @@ class Uncertainty:
             num_rungs: The number of rungs.
         """
         return cls(np.full(num_rungs, np.inf), np.zeros(num_rungs), np.zeros(num_rungs), 0)
+
+    def placed(self, where: np.ndarray, num_rungs: int) -> "Uncertainty":
+        """The uncertainty on more rungs, unknown at those that are new.
+
+        Args:
+            where: The rungs that these are among all, by number or as a mask.
+            num_rungs: The number of all rungs.
+        """
+        whole = Uncertainty.unknown(num_rungs)
+        whole.std_error[where], whole.bias[where], whole.skewness[where] = self.std_error, self.bias, self.skewness
+        return dataclasses.replace(whole, dof=self.dof)
 
     def __repr__(self) -> str:
         return f"Uncertainty(std_error={self.std_error[-1]:.2g} at the target, dof={self.dof})"
@@ -90,18 +101,15 @@ def uncertainty_of_mean(influence: Float[np.ndarray, "unit rung"], bias: HostPer
         return Uncertainty(np.full(num_rungs, np.inf), bias, np.zeros(num_rungs), 0)
     centred = influence - influence.mean(axis=0)
     variance = (centred**2).sum(axis=0) / (num_units * (num_units - 1))
-    return Uncertainty(np.sqrt(variance), bias, _skewness(centred), num_units - 1)
+    second, third = (centred**2).mean(axis=0), (centred**3).mean(axis=0)
+    skewness = np.divide(third, second**1.5, out=np.zeros_like(third), where=second > 0)
+    return Uncertainty(np.sqrt(variance), bias, skewness, num_units - 1)
 
 
 def relative_parts(log_parts: Float[np.ndarray, "unit rung"]) -> tuple[HostPerRung, Float[np.ndarray, "unit rung"]]:
     """log of the sum over units, and each unit's part over the mean of all; 0 where all parts are 0."""
     log_sum = np.logaddexp.reduce(log_parts, axis=0)
     return log_sum, len(log_parts) * np.exp(log_parts - np.where(np.isfinite(log_sum), log_sum, 0.0))
-
-
-def _skewness(influence: Float[np.ndarray, "unit rung"]) -> HostPerRung:
-    second, third = (influence**2).mean(axis=0), (influence**3).mean(axis=0)
-    return np.divide(third, second**1.5, out=np.zeros_like(third), where=second > 0)
 
 
 def uncertainty_by_jackknife(whole: HostPerRung, left_out: Float[np.ndarray, "unit rung"]) -> Uncertainty:
@@ -118,20 +126,16 @@ def uncertainty_by_jackknife(whole: HostPerRung, left_out: Float[np.ndarray, "un
 
 def independent_parts(stats: BlockedStats) -> Float[np.ndarray, "unit rung"]:
     """log ĉ_k of each independent unit of a run; units of unequal length weigh by their draws."""
-    return log_summed_by_unit(stats.log_sums) - np.log(summed_by_unit(stats.num_draws).mean())
+    return summed_by_unit(stats.log_sums, np.logaddexp) - np.log(summed_by_unit(stats.num_draws).mean())
 
 
-def summed_by_unit(array: Shaped[np.ndarray, "chain block *rest"]) -> Shaped[np.ndarray, "unit *rest"]:
-    """Sums over each independent unit of a run: a chain, or a stretch of one where chains are few."""
-    return _reduced_by_unit(np.add, array)
+def summed_by_unit(
+    array: Shaped[np.ndarray, "chain block *rest"], add: np.ufunc = np.add
+) -> Shaped[np.ndarray, "unit *rest"]:
+    """Sums over each independent unit of a run: a chain, or a stretch of one where chains are few.
 
-
-def log_summed_by_unit(array: Shaped[np.ndarray, "chain block *rest"]) -> Shaped[np.ndarray, "unit *rest"]:
-    """The same for sums that are kept as logarithms."""
-    return _reduced_by_unit(np.logaddexp, array)
-
-
-def _reduced_by_unit(add: np.ufunc, array: np.ndarray) -> np.ndarray:
+    `add` is `np.logaddexp` for sums that are kept as logarithms.
+    """
     num_chains, num_blocks = array.shape[:2]
     stretches = num_stretches(num_chains, num_blocks)
     starts = np.arange(stretches) * num_blocks // stretches
@@ -166,7 +170,9 @@ class Errors:
     @property
     def is_disputed(self) -> bool:
         """Whether groups or tours give a much larger error than chains do."""
-        return max(self.groups_ratio / self._chance_ratio, self.tours_ratio / MAX_ERROR_RATIO) > 1
+        dof = max(self.num_groups - 1, 1)
+        chance_ratio = float(np.sqrt(chdtri(dof, _BY_CHANCE) / dof))
+        return max(self.groups_ratio / chance_ratio, self.tours_ratio / MAX_ERROR_RATIO) > 1
 
     @property
     def groups_ratio(self) -> float:
@@ -183,11 +189,6 @@ class Errors:
         """The factor by which the error by chains is too small if it is disputed, else 1."""
         return max(self.groups_ratio, self.tours_ratio, 1.0) if self.is_disputed else 1.0
 
-    @property
-    def _chance_ratio(self) -> float:
-        dof = max(self.num_groups - 1, 1)
-        return float(np.sqrt(chdtri(dof, _BY_CHANCE) / dof))
-
 
 def error_by_groups(stats: BlockedStats) -> tuple[float, int]:
     """The error of log Z of the target from the scatter of its estimates over groups of chains, and their number."""
@@ -195,8 +196,7 @@ def error_by_groups(stats: BlockedStats) -> tuple[float, int]:
     if num_chains < 3 or MIN_UNITS <= num_chains < _MIN_GROUPED:
         return np.nan, 0
     groups = chain_groups(num_chains) if num_chains >= _MIN_GROUPED else np.arange(num_chains)
-    per_chain = np.logaddexp.reduce(stats.log_sums[:, :, [0, -1]], axis=1)
-    sums = np.logaddexp.reduceat(per_chain, np.flatnonzero(np.diff(groups, prepend=-1)), axis=0)
+    sums = group_sums(np.logaddexp.reduce(stats.log_sums[:, :, [0, -1]], axis=1), groups, np.logaddexp)
     if not np.isfinite(sums).all():
         return np.nan, 0  # a group never saw an end of the ladder: STUCK reports that
     return float(np.std(sums[:, 1] - sums[:, 0], ddof=1) / np.sqrt(len(sums))), len(sums)
