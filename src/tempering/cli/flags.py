@@ -23,8 +23,6 @@ def in_flags(text: str) -> str:
         name, value = found.groups()
         if value is None:
             return _FLAGS[name]
-        return (
-            f"{_FLAGS[name]} {'FILE' if value == 'data' else value.strip(chr(34))}"  # arrays come from files here
-        )
+        return f"{_FLAGS[name]} {'FILE' if value == 'data' else value.strip(chr(34))}"  # arrays come from files here
 
     return _ARGUMENT.sub(flag, text)

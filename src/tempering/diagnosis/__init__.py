@@ -22,3 +22,9 @@ from tempering.diagnosis.stopping import Decision as Decision
 from tempering.diagnosis.stopping import Goal as Goal
 from tempering.diagnosis.stopping import Look as Look
 from tempering.diagnosis.stopping import decide as decide
+from tempering.estimators.annealed import Annealed as Annealed
+from tempering.estimators.log_z import LogZ as LogZ
+from tempering.stats import BlockedStats as BlockedStats
+from tempering.stats import Recording as Recording
+from tempering.verdicts import Finding as Finding
+from tempering.verdicts import Verdict as Verdict

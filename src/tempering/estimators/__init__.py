@@ -57,3 +57,13 @@ from tempering.estimators.tempered import ts as ts
 from tempering.estimators.thermodynamic import ti as ti
 from tempering.estimators.uncertainty import Errors as Errors
 from tempering.estimators.uncertainty import Uncertainty as Uncertainty
+from tempering.stats import AnnealWeights as AnnealWeights
+from tempering.stats import BlockedStats as BlockedStats
+from tempering.stats import HostTargetSums as HostTargetSums
+from tempering.stats import Keep as Keep
+from tempering.stats import Recording as Recording
+from tempering.stats import ReducedDraws as ReducedDraws
+from tempering.stats import TargetSums as TargetSums
+from tempering.stats import TemperingStats as TemperingStats
+from tempering.verdicts import Finding as Finding
+from tempering.verdicts import Verdict as Verdict
