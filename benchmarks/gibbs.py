@@ -110,7 +110,7 @@ def main() -> None:
     tempered = tp.SimulatedTempering(tp.BlockGibbs())
     full = lambda ladder: tp.stats.TemperingRecord.empty(ladder, any_range=False, keep=tp.stats.Keep(tours=True))  # noqa: E731
     calls = {
-        "two matrix products": runner(rbm, 100, TwoProducts(), lambda ladder: Nothing()),
+        "two matrix products": runner(rbm, 100, TwoProducts(tp.BlockGibbs()), lambda ladder: Nothing()),
         "plain Gibbs sweep": runner(rbm, 100, PlainGibbs(tp.BlockGibbs()), lambda ladder: Nothing()),
         **{f"RTS sweep, K = {rungs}": runner(rbm, rungs, tempered, full) for rungs in (26, 100, 400, 1000)},
         "plain sweep in torch": torch_runner(rbm),

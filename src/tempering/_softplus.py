@@ -69,10 +69,8 @@ def fit_softplus_sums(betas: np.ndarray, bound: float) -> SoftplusSums | None:
         fit = _Fit(betas, bound, scale, num_low, num_high)
         if max(fit.error(), min(errors)) < 0.7 * TOLERANCE:
             compress, expansions = fit.truncated()
-            values, slopes, curvatures = expansions
-            return SoftplusSums(
-                jnp.float32(scale), jnp.float32(bound), compress, values, slopes, curvatures, num_low, num_high
-            )
+            ends = (jnp.float32(scale), jnp.float32(bound))
+            return SoftplusSums(*ends, compress, *expansions, num_low=num_low, num_high=num_high)
     return None
 
 

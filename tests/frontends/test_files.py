@@ -15,7 +15,9 @@ import pytest
 import scipy.io
 
 from tempering.frontends import _guard, files
-from tempering.frontends.files import MAX_ARRAY_BYTES, FileError, RBMArrays, read_data, read_rbm
+from tempering.frontends._guard import MAX_ARRAY_BYTES, FileError
+from tempering.frontends.files import RBMArrays, read_rbm
+from tempering.frontends.files import load_data as read_data
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 W = np.arange(12.0).reshape(4, 3) / 7 - 0.5  # (visible, hidden); asymmetric, so that a transpose shows

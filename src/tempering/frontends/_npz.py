@@ -72,6 +72,12 @@ def parse_header(start: bytes) -> tuple[tuple[int, ...], bool, np.dtype, bytes]:
     return shape, fortran_order, dtype, head.read()
 
 
+def shape_of(archive: zipfile.ZipFile, info: zipfile.ZipInfo, label: str) -> tuple[int, ...]:
+    """The shape that the header of one array claims."""
+    with open_member(archive, info, label) as member:
+        return parse_header(member.read(HEADER_BYTES))[0]
+
+
 def read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, label: str, *, item_bytes: int = 1) -> np.ndarray:
     """One array, after its size was checked in the zip directory and in its own header.
 

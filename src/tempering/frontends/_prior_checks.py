@@ -68,10 +68,8 @@ def check_prior(prior: AbstractBase | Posterior, *, num_draws: int | None = None
     one = jax.eval_shape(base.sample, jax.random.key(0))
     if not all(jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in jax.tree.leaves(one)):
         raise InputError("check_prior(...) is for priors over real numbers, not for bits or integers.")
-    names, (_, unflatten) = (
-        _coordinate_names(one),
-        ravel_pytree(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), one)),
-    )
+    names = _coordinate_names(one)
+    _, unflatten = ravel_pytree(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), one))
     num = int(np.clip(_NUM_STEPS // len(names), 256, 16384)) if num_draws is None else num_draws
     draw = base.draw if isinstance(base, DrawnPrior) else base.sample  # without its second draws
     draws = np.asarray(_flat_draws(draw, jax.random.split(jax.random.key(seed), _NUM_PILOTS + num)))
@@ -82,13 +80,15 @@ def check_prior(prior: AbstractBase | Posterior, *, num_draws: int | None = None
     def log_density(rows):
         return np.asarray(_log_densities(base, unflatten, jnp.asarray(rows)), np.float64)
 
+    def log_ratios(rows):
+        return log_density(rows) - log_starts
+
     starts, log_starts = _finite_starts(starts, log_density(starts))
     rng, ratios = np.random.default_rng(seed), {}
     for i in np.unique(np.linspace(0, len(names) - 1, min(len(names), _MAX_COORDINATES)).astype(int)):
-        ends = _after_metropolis_step(rng, starts, log_starts, log_density, int(i), float(_STEP * (high - low)[i]))
-        ratios[names[i]] = _asymmetry(
-            (starts[:, i] - center[i]) / (high - low)[i], (ends - center[i]) / (high - low)[i]
-        )
+        scale = (high - low)[i]
+        ends = _after_metropolis_step(rng, starts, log_ratios, int(i), float(_STEP * scale))
+        ratios[names[i]] = _asymmetry((starts[:, i] - center[i]) / scale, (ends - center[i]) / scale)
     _check_symmetric(ratios)
 
 
@@ -133,25 +133,19 @@ def _finite_starts(starts: np.ndarray, log_starts: np.ndarray) -> tuple[np.ndarr
 
 
 def _after_metropolis_step(
-    rng: np.random.Generator,
-    starts: np.ndarray,
-    log_starts: np.ndarray,
-    log_density: Callable[[np.ndarray], np.ndarray],
-    coordinate: int,
-    size: float,
+    rng: np.random.Generator, starts: np.ndarray, log_ratios: Callable[..., np.ndarray], coordinate: int, size: float
 ) -> Float[np.ndarray, " draw"]:
     """One coordinate of each draw after a Metropolis step in it."""
     proposed = starts.copy()
     proposed[:, coordinate] += (size * rng.normal(size=len(starts))).astype(starts.dtype)
-    log_ratio = np.nan_to_num(log_density(proposed), nan=-np.inf) - log_starts
+    log_ratio = np.nan_to_num(log_ratios(proposed), nan=-np.inf)
     is_taken = np.log(rng.uniform(size=len(starts))) < log_ratio
     return np.where(is_taken, proposed[:, coordinate], starts[:, coordinate])
 
 
 def _asymmetry(before: np.ndarray, after: np.ndarray) -> float:
     """The larger |Σd|/√Σd² of two functions: one is sensitive to the coordinate's location, one to its scale."""
-    changes = np.stack([np.tanh(after) - np.tanh(before), _squashed_square(after) - _squashed_square(before)])
-    changes = changes.astype(np.float64)
+    changes = np.stack([g(after) - g(before) for g in (np.tanh, _squashed_square)]).astype(np.float64)
     squares = (changes**2).sum(axis=1)
     return float(np.max(np.abs(changes.sum(axis=1)) / np.sqrt(np.where(squares > 0, squares, 1.0))))
 
@@ -176,6 +170,5 @@ def _coordinate_names(one: State) -> list[str]:
     names = []
     for where, leaf in jax.tree_util.tree_flatten_with_path(one)[0]:
         name = jax.tree_util.keystr(where, simple=True, separator=".") or "x"
-        indices = np.ndindex(leaf.shape) if leaf.shape else [()]
-        names += [name + (f"[{', '.join(map(str, index))}]" if index else "") for index in indices]
+        names += [name + (f"[{', '.join(map(str, index))}]" if index else "") for index in np.ndindex(leaf.shape)]
     return names

@@ -11,19 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tempering.frontends._guard import MAX_ARRAY_BYTES as MAX_ARRAY_BYTES
-from tempering.frontends._guard import FileError as FileError
-from tempering.frontends._guard import check_size, checked_suffix, name_list
+from tempering.frontends._guard import FileError, check_size, checked_suffix, name_list
 from tempering.frontends._mat import MAT_NAMES, load_mat
-from tempering.frontends._npz import (
-    HEADER_BYTES,
-    members_of,
-    open_member,
-    open_npz,
-    parse_header,
-    read_member,
-    split_name,
-)
+from tempering.frontends._npz import members_of, open_npz, read_member, shape_of, split_name
 
 _NPZ_NAMES = ("W", "vbias", "hbias")
 _BLOCK_ROWS = 4096
@@ -58,10 +48,25 @@ def read_rbm(spec: str | os.PathLike) -> RBMArrays:
     return _checked_rbm(path, names, arrays)
 
 
-def read_data(
+def load_data(
     spec: str | os.PathLike, *, num_visible: int | None = None, binarize: str | None = None, seed: int = 0
 ) -> np.ndarray:
-    """0/1 data from `FILE.npz` or `FILE.npz:NAME`; see `tempering.load_data`."""
+    """0/1 data from `FILE.npz`, or from its array NAME by `FILE.npz:NAME`; images are flattened by rows.
+
+    ```python
+    data = load_data("mnist.npz", num_visible=784, binarize="threshold")
+    ```
+
+    Args:
+        spec: the file. Without a NAME it must hold one array, or one whose name starts with "train".
+        num_visible: the number of visible units. Needed for packed bits, which are then unpacked.
+        binarize: how grey values become bits: "threshold" (1 above half of full scale) or "random" (1 with the grey
+            value as probability). Without it grey values are refused.
+        seed: of the random bits.
+
+    Returns:
+        Bits as uint8, of shape (row, visible).
+    """
     _check_options(num_visible, binarize, seed)
     stored, label = _stored_data(spec)
     rows = _data_rows(stored, num_visible, label)
@@ -77,8 +82,15 @@ def read_data(
     return _binarized(rows, white, binarize, seed)
 
 
-def read_rows(spec: str | os.PathLike) -> np.ndarray:
-    """Read numbers (row, column) from `FILE.npz` or `FILE.npz:NAME` as they are; the model says which it takes."""
+def load_rows(spec: str | os.PathLike) -> np.ndarray:
+    """Rows of numbers for a model that is not a binary RBM: spins, colours, real numbers.
+
+    Args:
+        spec: `FILE.npz`, or `FILE.npz:NAME` for one array of several.
+
+    Returns:
+        The array (row, column) as it is stored. The model refuses values that it does not take.
+    """
     stored, label = _stored_data(spec)
     if stored.ndim != 2 or stored.dtype.kind not in "biuf":
         raise FileError(f"{label} must be numbers in rows and columns, got {stored.dtype}{list(stored.shape)}.")
@@ -118,10 +130,8 @@ def _data_name(archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], pa
     options = name_list(f"{path}:{name}" for name in members)
     if pick is not None:
         raise FileError(f"{path} has no array {pick}. Pick one of: {options}.")
-    train = []
-    for name in filter(lambda name: name.startswith("train"), members):
-        with open_member(archive, members[name], f"{name} in {path}") as member:
-            train += [name] if len(parse_header(member.read(HEADER_BYTES))[0]) >= 2 else []  # labels are 1-d
+    train = [name for name in members if name.startswith("train")]
+    train = [name for name in train if len(shape_of(archive, members[name], f"{name} in {path}")) >= 2]  # not labels
     if len(train) == 1:
         return train[0]
     raise FileError(f"{path} holds {len(members)} arrays, expected one. Pick one of: {options}.")
@@ -139,7 +149,7 @@ def _check_options(num_visible: int | None, binarize: str | None, seed: int) -> 
 
 def _checked_rbm(path: Path, names: tuple[str, ...], arrays: list[np.ndarray]) -> RBMArrays:
     """The arrays as float64 with biases as vectors, if their shapes fit together and all values are finite."""
-    _check_shapes(path, names, *arrays)
+    _check_shapes(path, names, arrays)
     with np.errstate(all="ignore"):  # a number too large for float64 becomes infinite, and is refused below
         weights, vbias, hbias = (np.ascontiguousarray(array, dtype=np.float64) for array in arrays)
     for name, array in zip(names, (weights, vbias, hbias), strict=True):
@@ -152,10 +162,9 @@ def _checked_rbm(path: Path, names: tuple[str, ...], arrays: list[np.ndarray]) -
     return RBMArrays(weights, vbias.ravel(), hbias.ravel())
 
 
-def _check_shapes(
-    path: Path, names: tuple[str, ...], weights: np.ndarray, vbias: np.ndarray, hbias: np.ndarray
-) -> None:
+def _check_shapes(path: Path, names: tuple[str, ...], arrays: list[np.ndarray]) -> None:
     """Refuse weights and biases that do not fit together; a bias may be a row or a column, as in MATLAB."""
+    weights, vbias, hbias = arrays
     label, shape = f"{names[0]} in {path}", weights.shape
     if weights.ndim != 2 or not weights.size:
         raise FileError(f"{label} must be 2-d (visible, hidden), not empty, got {shape}. Save a matrix.")

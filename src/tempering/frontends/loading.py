@@ -8,7 +8,9 @@ import numpy as np
 
 from tempering._errors import InputError
 from tempering.frontends._npz import split_name
-from tempering.frontends.files import read_data, read_rbm, read_rows
+from tempering.frontends.files import load_data as load_data
+from tempering.frontends.files import load_rows as load_rows
+from tempering.frontends.files import read_rbm
 from tempering.frontends.python_file import load_from_python, split_target
 from tempering.models import RBM, AbstractModel, Ising, paper_mixture
 
@@ -53,40 +55,6 @@ def load(spec: str | os.PathLike) -> AbstractModel:
     if path.suffix.lower() not in (".npz", ".mat") and not os.path.lexists(text):
         raise InputError(f"There is no model or file {text!r}. MODEL must be {_ACCEPTED}.")
     return RBM(*read_rbm(spec))
-
-
-def load_data(
-    spec: str | os.PathLike, *, num_visible: int | None = None, binarize: str | None = None, seed: int = 0
-) -> np.ndarray:
-    """0/1 data from `FILE.npz`, or from its array NAME by `FILE.npz:NAME`; images are flattened by rows.
-
-    ```python
-    data = load_data("mnist.npz", num_visible=784, binarize="threshold")
-    ```
-
-    Args:
-        spec: the file. Without a NAME it must hold one array, or one whose name starts with "train".
-        num_visible: the number of visible units. Needed for packed bits, which are then unpacked.
-        binarize: how grey values become bits: "threshold" (1 above half of full scale) or "random" (1 with the grey
-            value as probability). Without it grey values are refused.
-        seed: of the random bits.
-
-    Returns:
-        Bits as uint8, of shape (row, visible).
-    """
-    return read_data(spec, num_visible=num_visible, binarize=binarize, seed=seed)
-
-
-def load_rows(spec: str | os.PathLike) -> np.ndarray:
-    """Rows of numbers for a model that is not a binary RBM: spins, colours, real numbers.
-
-    Args:
-        spec: `FILE.npz`, or `FILE.npz:NAME` for one array of several.
-
-    Returns:
-        The array (row, column) as it is stored. The model refuses values that it does not take.
-    """
-    return read_rows(spec)
 
 
 def load_example() -> tuple[RBM, np.ndarray]:

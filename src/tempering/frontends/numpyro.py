@@ -1,6 +1,5 @@
 """NumPyro models as posteriors, whose log Z is the evidence."""
 
-import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,13 +11,18 @@ from jaxtyping import Array
 
 from tempering._errors import InputError
 from tempering._types import Key, Scalar, State
-from tempering.frontends._evidence import evidence_in_words
-from tempering.frontends._prior_checks import DrawnPrior, check_prior
+from tempering.frontends._programs import IMPROPER, evidence_in_words, import_or_refuse, posterior_of
 from tempering.models import Posterior
 
 Sites = Mapping[str, Any]  # a trace of NumPyro: what happened at each named site of a model
 
 _NUM_SEEDS = 4  # runs of the model, all of which must visit the same sites
+_REFUSED_PRIORS = {
+    "ImproperUniform": IMPROPER,
+    "Delta": "`{name}` is a point mass (Delta), which has no density. Use numpyro.deterministic instead.",
+    "MaskedDistribution": "The prior of `{name}` is masked, so that parts of it are flat and improper. Mask observed "
+    "sites only, and give missing values a sample site of their own.",
+}
 
 
 def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Posterior:
@@ -50,10 +54,7 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Poster
     _numpyro()  # first: it may not be installed
     runs = [_drawn_trace(model, args, kwargs, jax.random.key(seed), look=_check_kind) for seed in range(_NUM_SEEDS)]
     _check_sites(runs)
-    program = _Program.create(model, args, kwargs, runs[0])
-    prior = DrawnPrior(program.log_prior, program.draw)
-    check_prior(prior)
-    return Posterior(program.log_likelihood, prior, constrain=program.constrain, measure=_evidence(runs[0]))
+    return posterior_of(_Program.create(model, args, kwargs, runs[0]), measure=_evidence(runs[0]))
 
 
 class _ConstantData:
@@ -127,10 +128,7 @@ class _Program(eqx.Module):
 
 
 def _numpyro() -> Any:
-    try:
-        numpyro = importlib.import_module("numpyro")
-    except ImportError as error:
-        raise InputError(f"from_numpyro(...) needs NumPyro ({error}): pip install 'tempering[numpyro]'.") from error
+    numpyro = import_or_refuse("numpyro", "NumPyro")
     return numpyro.handlers, numpyro.distributions.biject_to
 
 
@@ -161,11 +159,8 @@ def _is_numeric(leaf: Any) -> bool:
 
 
 def _summed(sites: Any) -> Scalar:
-    total = jnp.zeros(())
-    for site in sites:
-        log_p = jnp.sum(site["fn"].log_prob(site["value"]) * (1.0 if site["scale"] is None else site["scale"]))
-        total = total + log_p
-    return total
+    scales = ((site, 1.0 if site["scale"] is None else site["scale"]) for site in sites)
+    return sum((jnp.sum(site["fn"].log_prob(site["value"]) * scale) for site, scale in scales), jnp.zeros(()))
 
 
 def _unconstrained(site: Any) -> Array:
@@ -176,7 +171,7 @@ def _unconstrained(site: Any) -> Array:
 def _check_sites(runs: list[Sites]) -> None:
     first = runs[0]
     for sites in runs[1:]:
-        different = {name for name, _ in set(_shapes(first)) ^ set(_shapes(sites))}
+        different = {name for name, *_ in _shapes(first) ^ _shapes(sites)}
         if different:
             raise InputError(
                 f"The sites of the model differ from run to run, `{min(different)}` for one, so that it does not "
@@ -190,12 +185,9 @@ def _check_sites(runs: list[Sites]) -> None:
         raise InputError("The model observes nothing, so that log Z is 0. Pass the data that its `obs=` need.")
 
 
-def _shapes(sites: Sites) -> list[tuple[str, tuple]]:
-    return [
-        (name, (site["type"], site.get("is_observed"), jnp.shape(site["value"])))
-        for name, site in sites.items()
-        if site["type"] == "sample"
-    ]
+def _shapes(sites: Sites) -> set[tuple[str, bool, tuple[int, ...]]]:
+    sampled = [site for site in sites.values() if site["type"] == "sample"]
+    return {(site["name"], site["is_observed"], jnp.shape(site["value"])) for site in sampled}
 
 
 def _check_kind(site: Any) -> None:
@@ -219,17 +211,9 @@ def _check_kind(site: Any) -> None:
 def _check_latent(site: Any) -> None:
     _, biject_to = _numpyro()
     name, kinds = site["name"], _kinds_of_layers(site["fn"])
-    if "ImproperUniform" in kinds:
-        raise InputError(
-            f"The prior of `{name}` is improper and cannot be sampled. Give it a proper one, however wide."
-        )
-    if "Delta" in kinds:
-        raise InputError(f"`{name}` is a point mass (Delta), which has no density. Use numpyro.deterministic instead.")
-    if "MaskedDistribution" in kinds:
-        raise InputError(
-            f"The prior of `{name}` is masked, so that parts of it are flat and improper. Mask observed sites only, "
-            "and give missing values a sample site of their own."
-        )
+    for kind, why in _REFUSED_PRIORS.items():
+        if kind in kinds:
+            raise InputError(why.format(name=name))
     if site["scale"] is not None and not np.all(np.asarray(site["scale"]) == 1):
         raise InputError(f"The prior of `{name}` is scaled, which leaves it unnormalised. Scale observed sites only.")
     if site["fn"].support.is_discrete:
@@ -258,8 +242,6 @@ def _evidence(sites: Sites) -> str:
     observed = [site for site in sites.values() if _is_observed(site)]
     factors = [site["name"] for site in observed if _is_factor(site)]
     data = [site for site in observed if not _is_factor(site)]
-    counted = [site["name"] for site in data if site["fn"].support.is_discrete]
-    measured = [site["name"] for site in data if not site["fn"].support.is_discrete]
     powers = [site["name"] for site in data if site["scale"] is not None]
-    words = evidence_in_words(measured, counted, f"the factors {', '.join(factors)}" if factors else "")
+    words = evidence_in_words([(site["name"], site["fn"].support.is_discrete) for site in data], "factors", factors)
     return words + (f", with {', '.join(powers)} scaled as in the model" if powers else "")

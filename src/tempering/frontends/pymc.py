@@ -1,10 +1,10 @@
 """PyMC models as posteriors, whose log Z is the evidence."""
 
-import importlib
 import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module  # PyMC and PyTensor are imported only when a model needs them
 from typing import Any
 
 import equinox as eqx
@@ -14,8 +14,7 @@ from jaxtyping import Array
 
 from tempering._errors import InputError
 from tempering._types import Key, Scalar, State
-from tempering.frontends._evidence import evidence_in_words
-from tempering.frontends._prior_checks import DrawnPrior, check_prior
+from tempering.frontends._programs import IMPROPER, evidence_in_words, import_or_refuse, posterior_of
 from tempering.models import Posterior
 
 _FAILURES = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, NotImplementedError)
@@ -49,9 +48,7 @@ def from_pymc(model: Any) -> Posterior:
     _check_model(model)
     with _kept_settings():
         program = _Program.create(model)
-    prior = DrawnPrior(program.log_prior, program.draw)
-    check_prior(prior)
-    return Posterior(program.log_likelihood, prior, constrain=program.constrain, measure=_evidence(model))
+    return posterior_of(program, measure=_evidence(model))
 
 
 class _Program(eqx.Module):
@@ -62,8 +59,7 @@ class _Program(eqx.Module):
         shown: of the variables that results contain.
         log_densities: from a state to the log prior and the log likelihood.
         values: from a state to the variables that results contain.
-        draws: from random states to draws of the prior.
-        num_keys: how many random states `draws` takes.
+        draws: from a key to draws of the prior.
     """
 
     names: tuple[str, ...] = eqx.field(static=True)
@@ -71,27 +67,26 @@ class _Program(eqx.Module):
     log_densities: Callable[..., Any]
     values: Callable[..., Any]
     draws: Callable[..., Any]
-    num_keys: int = eqx.field(static=True)
 
     @classmethod
     def create(cls, model: Any) -> "_Program":
-        get_jaxified_graph = _module("pymc.sampling.jax").get_jaxified_graph
-        is_transformed_name = _module("pymc.util").is_transformed_name
+        get_jaxified_graph = import_module("pymc.sampling.jax").get_jaxified_graph
+        is_transformed_name = import_module("pymc.util").is_transformed_name
         inputs = model.value_vars
         shown = [value for value in model.unobserved_value_vars if not is_transformed_name(value.name)]
-        halves = [model.logp(vars=model.free_RVs, jacobian=True), _log_likelihood(model)]
-        draws, num_keys = _prior_sampler(model)
+        data = [*model.observed_RVs, *model.potentials]
+        halves = [model.logp(vars=model.free_RVs, jacobian=True), model.logp(vars=data)]
+        draws = _prior_sampler(model)
         try:
             log_densities, values = get_jaxified_graph(inputs, halves), get_jaxified_graph(inputs, shown)
         except _FAILURES as error:
             raise InputError(f"PyMC cannot translate the model to JAX: {_first_line(error)}") from error
         names = tuple(value.name for value in inputs)
-        return cls(names, tuple(value.name for value in shown), log_densities, values, draws, num_keys)
+        return cls(names, tuple(value.name for value in shown), log_densities, values, draws)
 
     def draw(self, key: Key) -> State:
-        states = [{"bit_generator": 1, "jax_state": own} for own in jax.random.split(key, self.num_keys)]
         with _quiet_about_precision():
-            drawn = self.draws(*states)
+            drawn = self.draws(key)
         return {name: jnp.asarray(value, jnp.result_type(float)) for name, value in zip(self.names, drawn, strict=True)}
 
     def log_prior(self, u: State) -> Scalar:
@@ -114,11 +109,6 @@ class _Program(eqx.Module):
         return [jnp.asarray(answer, jnp.result_type(float)) for answer in answers]
 
 
-def _module(name: str) -> Any:
-    """A module of PyMC or PyTensor, imported only when a model needs it."""
-    return importlib.import_module(name)
-
-
 @contextmanager
 def _kept_settings() -> Iterator[None]:
     """Undo global changes: importing PyMC's bridge to JAX turns on double precision and asks for 100 devices."""
@@ -130,11 +120,8 @@ def _kept_settings() -> Iterator[None]:
             yield
     finally:
         jax.config.update("jax_enable_x64", uses_x64)
-        for name in set(os.environ) | set(environment):
-            if name in environment:
-                os.environ[name] = environment[name]
-            else:
-                del os.environ[name]
+        os.environ.clear()
+        os.environ.update(environment)
 
 
 @contextmanager
@@ -145,9 +132,9 @@ def _quiet_about_precision() -> Iterator[None]:
         yield
 
 
-def _prior_sampler(model: Any) -> tuple[Callable[..., Any], int]:
-    """A function from random states to draws of all value variables, and how many states it takes."""
-    drawn = _module("pymc.initial_point").make_initial_point_expression(
+def _prior_sampler(model: Any) -> Callable[[Key], Any]:
+    """A function from a key to draws of all value variables."""
+    drawn = import_module("pymc.initial_point").make_initial_point_expression(
         free_rvs=model.free_RVs,
         rvs_to_transforms=model.rvs_to_transforms,
         initval_strategies={},
@@ -156,29 +143,33 @@ def _prior_sampler(model: Any) -> tuple[Callable[..., Any], int]:
     )
     try:
         drawn = _by_inversion(drawn)
-        generators = _module("pymc.pytensorf").find_rng_nodes(drawn)
+        generators = import_module("pymc.pytensorf").find_rng_nodes(drawn)
         states = [generator.type() for generator in generators]  # so that the model's own generators stay untouched
-        fed = _module("pytensor.graph.replace").clone_replace(drawn, dict(zip(generators, states, strict=True)))
-        graph = _module("pytensor.graph.fg").FunctionGraph(states, fed, clone=True)
+        fed = import_module("pytensor.graph.replace").clone_replace(drawn, dict(zip(generators, states, strict=True)))
+        graph = import_module("pytensor.graph.fg").FunctionGraph(states, fed, clone=True)
         _rewrite(graph)
-        function = _module("pytensor.link.jax.dispatch").jax_funcify(graph)
-        keys = jax.random.split(jax.random.key(0), len(states))
+        function = import_module("pytensor.link.jax.dispatch").jax_funcify(graph)
+
+        def draws(key: Key) -> Any:
+            keys = jax.random.split(key, len(states))
+            return function(*({"bit_generator": 1, "jax_state": own} for own in keys))
+
         with _quiet_about_precision():
-            jax.eval_shape(lambda keys: function(*({"bit_generator": 1, "jax_state": key} for key in keys)), keys)
+            jax.eval_shape(draws, jax.random.key(0))
     except _FAILURES as error:
         raise InputError(
             f"The prior cannot be drawn from in JAX: {_first_line(error)} Use another distribution, for instance a "
             "Deterministic function of a Normal or Uniform variable."
         ) from error
-    return function, len(states)
+    return draws
 
 
 def _by_inversion(drawn: list[Any]) -> list[Any]:
     """The same draws, by inverting the distribution function at a uniform number where JAX has no sampler."""
-    pt, icdf = _module("pytensor.tensor"), _module("pymc.logprob.basic").icdf
-    sampler_of = _module("pytensor.link.jax.dispatch.random").jax_sample_fn.dispatch
-    random_variable = _module("pytensor.tensor.random.op").RandomVariable
-    graph = _module("pytensor.graph.fg").FunctionGraph(outputs=drawn, clone=True)
+    pt, icdf = import_module("pytensor.tensor"), import_module("pymc.logprob.basic").icdf
+    sampler_of = import_module("pytensor.link.jax.dispatch.random").jax_sample_fn.dispatch
+    random_variable = import_module("pytensor.tensor.random.op").RandomVariable
+    graph = import_module("pytensor.graph.fg").FunctionGraph(outputs=drawn, clone=True)
     _rewrite(graph)  # expresses many distributions by those that JAX has
     for node in reversed(graph.toposort()):
         if isinstance(node.op, random_variable) and sampler_of(type(node.op)) is sampler_of(object):
@@ -191,7 +182,7 @@ def _by_inversion(drawn: list[Any]) -> list[Any]:
 
 
 def _rewrite(graph: Any) -> None:
-    _module("pytensor.compile.mode").JAX.optimizer.rewrite(graph)
+    import_module("pytensor.compile.mode").JAX.optimizer.rewrite(graph)
 
 
 def _truncated_normal(pt: Any, uniform: Any, mu: Any, sigma: Any, lower: Any, upper: Any) -> Any:
@@ -208,15 +199,8 @@ def _weibull(pt: Any, uniform: Any, shape: Any) -> Any:
 _INVERSES = {"truncated_normal": _truncated_normal, "weibull": _weibull}  # those that PyMC does not invert
 
 
-def _log_likelihood(model: Any) -> Any:
-    return model.logp(vars=[*model.observed_RVs, *model.potentials])
-
-
 def _check_model(model: Any) -> None:
-    try:
-        pymc = _module("pymc")
-    except ImportError as error:
-        raise InputError(f"from_pymc(...) needs PyMC ({error}): pip install 'tempering[pymc]'.") from error
+    pymc = import_or_refuse("pymc", "PyMC")
     if not isinstance(model, pymc.Model):
         raise InputError(f"from_pymc(...) takes a pymc.Model, got a {type(model).__name__}.")
     if not model.free_RVs:
@@ -238,9 +222,7 @@ def _check_free(variable: Any, discrete_types: Any) -> None:
     if variable.dtype in discrete_types:
         raise InputError(f"`{name}` is discrete and has no gradient. Sum over its values, as in pm.Mixture.")
     if kind in _IMPROPER:
-        raise InputError(
-            f"The prior of `{name}` is improper and cannot be sampled. Give it a proper one, however wide."
-        )
+        raise InputError(IMPROPER.format(name=name))
     if "LKJ" in kind:
         raise InputError(
             f"The prior of `{name}` is an LKJ, whose density PyMC does not normalise. Build the correlations from "
@@ -249,11 +231,9 @@ def _check_free(variable: Any, discrete_types: Any) -> None:
 
 
 def _evidence(model: Any) -> str:
-    discrete_types = _module("pymc").discrete_types
-    counted = [variable.name for variable in model.observed_RVs if variable.dtype in discrete_types]
-    measured = [variable.name for variable in model.observed_RVs if variable.dtype not in discrete_types]
-    potentials = [potential.name for potential in model.potentials]
-    return evidence_in_words(measured, counted, f"the potentials {', '.join(potentials)}" if potentials else "")
+    discrete_types = import_module("pymc").discrete_types
+    data = [(variable.name, variable.dtype in discrete_types) for variable in model.observed_RVs]
+    return evidence_in_words(data, "potentials", [potential.name for potential in model.potentials])
 
 
 def _first_line(error: Exception) -> str:

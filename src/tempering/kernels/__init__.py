@@ -16,7 +16,6 @@ from tempering.kernels.continuous import ContinuousPosition as ContinuousPositio
 from tempering.kernels.continuous import ContinuousTempering as ContinuousTempering
 from tempering.kernels.guided import Guided as Guided
 from tempering.kernels.guided import GuidedTempering as GuidedTempering
-from tempering.kernels.held import Held as Held
 from tempering.kernels.moves import HMC as HMC
 from tempering.kernels.moves import AbstractGibbsPath as AbstractGibbsPath
 from tempering.kernels.moves import AbstractMove as AbstractMove
@@ -27,5 +26,6 @@ from tempering.kernels.moves import BlockGibbs as BlockGibbs
 from tempering.kernels.moves import RandomWalk as RandomWalk
 from tempering.kernels.moves import Schedule as Schedule
 from tempering.kernels.tempering import AbstractKernel as AbstractKernel
+from tempering.kernels.tempering import Held as Held
 from tempering.kernels.tempering import Position as Position
 from tempering.kernels.tempering import SimulatedTempering as SimulatedTempering

@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 
 from tempering._types import Key, Rung, Rungs, Scalar, State
-from tempering.kernels.moves import AbstractMove
 from tempering.kernels.tempering import AbstractKernel, Position
 from tempering.ladder import AbstractPath, Ladder
 
@@ -58,8 +57,6 @@ class AnnealUp(AbstractKernel):
         move: how x moves at a rung.
     """
 
-    move: AbstractMove
-
     def __call__(self, key: Key, ladder: Ladder, state: AnnealState) -> tuple[AnnealState, Scalar]:
         path = ladder.path
         rung = jnp.minimum(state.rung + 1, path.num_rungs - 1)
@@ -86,8 +83,6 @@ class AnnealDown(AbstractKernel):
     Attributes:
         move: how x moves at a rung.
     """
-
-    move: AbstractMove
 
     def __call__(self, key: Key, ladder: Ladder, state: Position) -> tuple[Position, Scalar]:
         path = ladder.path

@@ -6,7 +6,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from tempering._types import Key, PerRung, Rung, Scalar, State
-from tempering.kernels.moves import AbstractMove
 from tempering.kernels.tempering import AbstractKernel
 from tempering.ladder import AbstractPath, Draw, Ladder
 
@@ -41,8 +40,6 @@ class ContinuousTempering(AbstractKernel):
     Attributes:
         move: how x moves at a given β.
     """
-
-    move: AbstractMove
 
     def __call__(self, key: Key, ladder: Ladder, state: ContinuousPosition) -> tuple[ContinuousPosition, Draw]:
         key_move, key_beta, key_accept = jax.random.split(key, 3)

@@ -6,7 +6,6 @@ import equinox as eqx
 from jaxtyping import Array, Float
 
 from tempering._types import Key
-from tempering.kernels.moves import AbstractMove
 from tempering.kernels.tempering import AbstractKernel, Position, SimulatedTempering
 from tempering.ladder import GuidedDraw, Ladder
 
@@ -44,8 +43,6 @@ class GuidedTempering(AbstractKernel):
     Attributes:
         move: how x moves at a rung.
     """
-
-    move: AbstractMove
 
     def __call__(self, key: Key, ladder: Ladder, state: Guided) -> tuple[Guided, GuidedDraw]:
         own = dataclasses.replace(ladder, log_z_guess=state.log_z_guess)

@@ -1,4 +1,7 @@
-"""Simulated tempering: a move of x at the current rung, then a Gibbs draw of the rung."""
+"""Simulated tempering: a move of x at the current rung, then a Gibbs draw of the rung.
+
+`Held` leaves the rung as it is, to measure how well moves are accepted there.
+"""
 
 import abc
 from typing import Any, ClassVar
@@ -8,7 +11,7 @@ import jax
 
 from tempering._types import Key, Rungs, State
 from tempering.kernels.moves import AbstractMove
-from tempering.ladder import Draw, Ladder
+from tempering.ladder import Draw, HeldDraw, Ladder
 
 
 class AbstractKernel(eqx.Module):
@@ -22,7 +25,7 @@ class AbstractKernel(eqx.Module):
         regenerates: Whether a chain begins anew at rung 0, where its move redraws the base.
     """
 
-    move: eqx.AbstractVar[AbstractMove]
+    move: AbstractMove
     regenerates: ClassVar[bool] = False
 
     @abc.abstractmethod
@@ -64,7 +67,6 @@ class SimulatedTempering(AbstractKernel):
         move: how x moves at a rung.
     """
 
-    move: AbstractMove
     regenerates: ClassVar[bool] = True
 
     def __call__(self, key: Key, ladder: Ladder, state: Position) -> tuple[Position, Draw]:
@@ -73,3 +75,15 @@ class SimulatedTempering(AbstractKernel):
         log_f = ladder.path.log_densities(x)
         rung = ladder.sample_rung(key_rung, log_f)
         return Position(x, rung), Draw(x=x, origin=state.rung, rung=rung, log_f=log_f, info=info)
+
+
+class Held(AbstractKernel):
+    """x ~ T(· | x, k) at a rung k that stays the same.
+
+    Attributes:
+        move: how x moves.
+    """
+
+    def __call__(self, key: Key, ladder: Ladder, state: Position) -> tuple[Position, HeldDraw]:
+        x, info = self.move(key, ladder.path, state.rung, state.x)
+        return Position(x, state.rung), HeldDraw(state.rung, info)

@@ -49,10 +49,9 @@ def power_betas(num_rungs: int, power: float = 4.0) -> HostPerRung:
     Returns:
         The inverse temperatures, in rising order.
     """
-    _check_num_rungs(num_rungs)
     if not power > 0:
         raise InputError(f"power_betas(power=...) must be positive, got {power}.")
-    return np.linspace(0.0, 1.0, num_rungs) ** power
+    return uniform_betas(num_rungs) ** power
 
 
 def respaced_betas(

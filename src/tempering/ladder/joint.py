@@ -197,8 +197,7 @@ def _first_above(cumulative: PerRung, level: Scalar) -> Rung:
 def _num_columns(num_rungs: int) -> int:
     """About √K; a divisor of K where one is near, so that the table needs no padding."""
     root = int(np.ceil(np.sqrt(num_rungs)))
-    divisors = [d for d in range(root, 2 * root) if num_rungs % d == 0]
-    return divisors[0] if divisors else root
+    return next((d for d in range(root, 2 * root) if num_rungs % d == 0), root)
 
 
 def _checked_prior(log_prior: HostPerRung, num_rungs: int) -> HostPerRung:

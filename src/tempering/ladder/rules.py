@@ -10,6 +10,8 @@ from tempering.ladder.betas import geometric_betas, power_betas, uniform_betas
 from tempering.ladder.rung_weights import ends_log_prior, exponential_log_prior, uniform_log_prior
 from tempering.ladder.step_lengths import check_measure
 
+_BETAS = {"uniform": uniform_betas, "power": power_betas, "geometric": geometric_betas}
+
 
 @dataclasses.dataclass(frozen=True)
 class LadderRule:
@@ -42,16 +44,11 @@ class LadderRule:
         Args:
             num_rungs: K, at least 2.
         """
-        kind, _, number = self.betas.partition(":")
         if self.measure is not None:
             return power_betas(num_rungs)
-        given = [_number_after_colon(number, "betas")] if number else []
-        if kind == "uniform" and not number:
-            return uniform_betas(num_rungs)
-        if kind == "power":
-            return power_betas(num_rungs, *given)
-        if kind == "geometric":
-            return geometric_betas(num_rungs, *given)
+        kind, given = _kind_and_number(self.betas, "betas")
+        if kind in _BETAS and not (kind == "uniform" and given):
+            return _BETAS[kind](num_rungs, *given)
         raise InputError(
             '`betas` must be "auto", "adaptive", "adaptive:rejection", "uniform", "power", "power:4", "geometric", '
             f'"geometric:0.01", or numbers from 0 to 1; got "{self.betas}".'
@@ -63,8 +60,7 @@ class LadderRule:
         Args:
             betas: the inverse temperatures.
         """
-        kind, _, number = self.rung_weights.partition(":")
-        given = [_number_after_colon(number, "rung_weights")] if number else []
+        kind, given = _kind_and_number(self.rung_weights, "rung_weights")
         if kind == "uniform" and not given:
             return uniform_log_prior(len(betas))
         if kind == "ends":
@@ -77,11 +73,13 @@ class LadderRule:
         )
 
 
-def _number_after_colon(text: str, name: str) -> float:
+def _kind_and_number(rule: str, name: str) -> tuple[str, list[float]]:
+    """What is before the colon, and the number after it, if there is one."""
+    kind, _, text = rule.partition(":")
     try:
-        number = float(text)
+        given = [float(text)] if text else []
     except ValueError:
-        number = np.nan
-    if not np.isfinite(number):
+        given = [np.nan]
+    if not np.all(np.isfinite(given)):
         raise InputError(f"`{name}` needs a number after the colon, got {text!r}.")
-    return number
+    return kind, given

@@ -159,9 +159,7 @@ def _sorted_quantile(increments: Float[np.ndarray, "chain step"], share: float) 
     """The quantile of sorted numbers, linear between neighbours. `numpy.nanquantile` would loop over the steps."""
     place = share * (np.isfinite(increments).sum(axis=0) - 1)
     below = np.floor(place).astype(int)
-    low, high = (
-        np.take_along_axis(increments, index[None], axis=0)[0] for index in (below, np.ceil(place).astype(int))
-    )
+    low, high = np.take_along_axis(increments, np.stack([below, np.ceil(place).astype(int)]), axis=0)
     return low + (place - below) * (high - low)
 
 

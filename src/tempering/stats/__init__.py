@@ -47,4 +47,4 @@ from tempering.stats.target import HostTargetSums as HostTargetSums
 from tempering.stats.target import TargetSums as TargetSums
 from tempering.stats.tours import Tours as Tours
 from tempering.stats.tours import TourSums as TourSums
-from tempering.stats.transitions import TransitionSums as TransitionSums
+from tempering.stats.trace import TransitionSums as TransitionSums

@@ -73,10 +73,6 @@ class BlockedStats(AbstractHostStatistic):
     weighted_slopes: Float[np.ndarray, "chain block rung moment"] | None = None
     log_steps: Float[np.ndarray, "chain block rung side"] | None = None
 
-    def on_host(self) -> "BlockedStats":
-        """These statistics: estimators take either class."""
-        return self
-
     @property
     def num_chains(self) -> int:
         """The number of independent chains."""

@@ -8,7 +8,7 @@ from tempering._errors import InputError
 from tempering._types import HostPerRung
 from tempering.ladder import AbstractPath
 from tempering.stats.statistic import AbstractHostStatistic
-from tempering.stats.thinning import append_thinned
+from tempering.stats.steps import append_thinned
 
 MAX_KEPT_DRAWS = 2**18  # of all chains together; beyond it every second draw is dropped, as often as needed
 
@@ -92,11 +92,7 @@ class KeptFeatures(AbstractHostStatistic):
     stride: int = 1
 
     def then(self, later: "KeptFeatures", /) -> "KeptFeatures":
-        (features, rungs), stride = append_thinned(
-            (self.features, self.rungs), (later.features, later.rungs),
-            num_steps=self.num_steps, stride=self.stride, max_draws=MAX_KEPT_DRAWS // len(self.rungs),
-        )  # fmt: skip
-        return KeptFeatures(features, rungs, self.num_steps + later.num_steps, stride)
+        return append_thinned(self, later, max_draws=MAX_KEPT_DRAWS // len(self.rungs))
 
     def reduced_draws(self, path: AbstractPath) -> ReducedDraws:
         """The draws in the form that estimators take.

@@ -5,7 +5,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from tempering.ladder import GuidedDraw, Ladder
-from tempering.stats.statistic import AbstractHostStatistic, AbstractRecord, add_fields
+from tempering.stats.statistic import AbstractRecord, AbstractSums
 
 
 class GuidedRecord(AbstractRecord):
@@ -36,7 +36,7 @@ class GuidedRecord(AbstractRecord):
         return Occupancy(np.asarray(self.posterior, np.float64), np.asarray(self.visits, np.float64))
 
 
-class Occupancy(AbstractHostStatistic):
+class Occupancy(AbstractSums):
     """How often chains, or groups of chains, were at each rung.
 
     Attributes:
@@ -46,6 +46,3 @@ class Occupancy(AbstractHostStatistic):
 
     posterior: Float[np.ndarray, "chain rung"]
     visits: Float[np.ndarray, "chain rung"]
-
-    def then(self, later: "Occupancy", /) -> "Occupancy":
-        return add_fields(self, later)

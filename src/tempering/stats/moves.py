@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Int
 
 from tempering._types import HostPerRung
 from tempering.ladder import Draw, HeldDraw, Ladder
-from tempering.stats.statistic import AbstractHostStatistic, AbstractRecord, add_fields
+from tempering.stats.statistic import AbstractRecord, AbstractSums
 
 _NUM_BINS = 12  # of step sizes, evenly spaced in their logarithm
 
@@ -47,12 +47,11 @@ class MoveSums(AbstractRecord):
         )
 
     def on_host(self) -> "MoveCounts":
-        parts = (np.asarray(self.num_moves), np.asarray(self.accepted), np.asarray(self.num_divergent))
-        moves, accepted, divergent = (part.reshape(-1, part.shape[-1]).sum(axis=0, dtype=np.float64) for part in parts)
-        return MoveCounts(moves, accepted, divergent)
+        parts = (np.asarray(part) for part in (self.num_moves, self.accepted, self.num_divergent))
+        return MoveCounts(*(part.reshape(-1, part.shape[-1]).sum(axis=0, dtype=np.float64) for part in parts))
 
 
-class MoveCounts(AbstractHostStatistic):
+class MoveCounts(AbstractSums):
     """How the moves of a run went so far, summed over chains.
 
     Attributes:
@@ -64,9 +63,6 @@ class MoveCounts(AbstractHostStatistic):
     num_moves: HostPerRung
     accepted: HostPerRung
     num_divergent: HostPerRung
-
-    def then(self, later: "MoveCounts", /) -> "MoveCounts":
-        return add_fields(self, later)
 
     @property
     def acceptance(self) -> HostPerRung:
@@ -122,26 +118,24 @@ class TuningSums(AbstractRecord):
         where = (draw.origin, jnp.clip((place * _NUM_BINS).astype(jnp.int32), 0, _NUM_BINS - 1))
         posterior = jnp.nan_to_num(ladder.rung_posterior(draw.log_f))[:, None]
         off = jnp.where(jnp.isfinite(x), x - self.reference, 0.0).astype(jnp.float32)
-        return TuningSums(
-            self.low, self.high, self.reference,
-            self.num_moves.at[where].add(1.0),
-            self.accepted.at[where].add(draw.info.accept_prob.astype(jnp.float32)),
-            self.weight + posterior[:, 0],
-            self.first + posterior * off,
-            self.second + posterior * off**2,
-        )  # fmt: skip
+        return dataclasses.replace(
+            self,
+            num_moves=self.num_moves.at[where].add(1.0),
+            accepted=self.accepted.at[where].add(draw.info.accept_prob.astype(jnp.float32)),
+            weight=self.weight + posterior[:, 0],
+            first=self.first + posterior * off,
+            second=self.second + posterior * off**2,
+        )
 
     def on_host(self) -> "TuningCounts":
-        summed = {
-            name: np.asarray(getattr(self, name), np.float64).sum(axis=0)
-            for name in ("num_moves", "accepted", "weight", "first", "second")
-        }
+        sums = (self.num_moves, self.accepted, self.weight, self.first, self.second)
         low, high = (float(np.ravel(end)[0]) for end in (self.low, self.high))
         edges = np.geomspace(low, high, _NUM_BINS + 1)
-        return TuningCounts(np.sqrt(edges[1:] * edges[:-1]), **summed)
+        middles = np.sqrt(edges[1:] * edges[:-1])
+        return TuningCounts(middles, *(np.asarray(part, np.float64).sum(axis=0) for part in sums))
 
 
-class TuningCounts(AbstractHostStatistic):
+class TuningCounts(AbstractSums):
     """The sums of `TuningSums` for a stage so far, summed over chains.
 
     Attributes:
@@ -157,7 +151,7 @@ class TuningCounts(AbstractHostStatistic):
     second: Float[np.ndarray, "rung dim"]
 
     def then(self, later: "TuningCounts", /) -> "TuningCounts":
-        return dataclasses.replace(add_fields(self, later), steps=self.steps)
+        return dataclasses.replace(super().then(later), steps=self.steps)
 
     def scales(self) -> Float[np.ndarray, "rung dim"]:
         """The standard deviation of each coordinate at each rung; NaN for a rung that no draw has weight at."""

@@ -12,8 +12,7 @@ from tempering.stats.statistic import AbstractRecord
 from tempering.stats.sums import TemperingStats
 from tempering.stats.target import TargetSums
 from tempering.stats.tours import TourSums
-from tempering.stats.trace import Trace
-from tempering.stats.transitions import TransitionSums
+from tempering.stats.trace import Trace, TransitionSums
 
 
 class TemperingRecord(AbstractRecord):
@@ -71,9 +70,8 @@ class TemperingRecord(AbstractRecord):
 
     def on_host(self) -> Recording:
         stats = self.stats.on_host()
-        groups, sums = chain_groups(stats.num_chains), None
-        if self.transitions is not None:
-            sums = group_sums(np.asarray(self.transitions.sums, np.float64), groups)
+        groups = chain_groups(stats.num_chains)
+        sums = None if self.transitions is None else group_sums(np.asarray(self.transitions.sums, np.float64), groups)
         counts = self.trace.transition_counts(groups, len(stats.log_prior))
         parts = {name: getattr(self, name) for name in ON_REQUEST}
         on_host = {name: None if part is None else part.on_host() for name, part in parts.items()}

@@ -40,9 +40,8 @@ class Recording(AbstractHostStatistic):
     tours: Tours | None = None
 
     def then(self, later: "Recording", /) -> "Recording":
-        sums = None
-        if self.transition_sums is not None and later.transition_sums is not None:
-            sums = self.transition_sums + later.transition_sums
+        sums, new_sums = self.transition_sums, later.transition_sums
+        sums = None if sums is None or new_sums is None else sums + new_sums
         pairs = {name: (getattr(self, name), getattr(later, name)) for name in ("features", *ON_REQUEST)}
         joined = {n: None if mine is None or new is None else mine.then(new) for n, (mine, new) in pairs.items()}
         counts = self.transition_counts + later.transition_counts

@@ -10,8 +10,7 @@ from jaxtyping import Array, Float, Int
 
 from tempering.ladder import Draw, Ladder
 from tempering.stats.statistic import AbstractHostStatistic, AbstractRecord
-from tempering.stats.steps import filled_steps, set_step, step_room
-from tempering.stats.thinning import append_thinned
+from tempering.stats.steps import append_thinned, filled_steps, set_step, step_room
 
 MAX_KEPT_NUMBERS = 2**24  # of all chains together; beyond it every second draw is dropped, as often as needed
 
@@ -45,12 +44,8 @@ class WeightedDraws(AbstractHostStatistic):
     stride: int = 1
 
     def then(self, later: "WeightedDraws", /) -> "WeightedDraws":
-        parts = [(draws.x, draws.log_weights, draws.rungs) for draws in (self, later)]
         numbers_per_draw = sum(leaf[:, :1].size for leaf in jax.tree.leaves(later.x))  # of all chains
-        (x, log_weights, rungs), stride = append_thinned(
-            *parts, num_steps=self.num_steps, stride=self.stride, max_draws=MAX_KEPT_NUMBERS // max(1, numbers_per_draw)
-        )
-        return WeightedDraws(x, log_weights, rungs, self.num_steps + later.num_steps, stride)
+        return append_thinned(self, later, max_draws=MAX_KEPT_NUMBERS // max(1, numbers_per_draw))
 
     @property
     def effective_size(self) -> float:

@@ -56,6 +56,10 @@ class AbstractHostStatistic(eqx.Module):
     ```
     """
 
+    def on_host(self: T) -> T:
+        """This statistic: estimators take it as well as a record."""
+        return self
+
     @abc.abstractmethod
     def then(self, later: Any, /) -> Any:
         """This statistic followed by that of a later block of the same chains.
@@ -65,11 +69,8 @@ class AbstractHostStatistic(eqx.Module):
         """
 
 
-def add_fields(earlier: T, later: T) -> T:
-    """The statistic whose fields are the sums of those of two others, for `then`.
+class AbstractSums(AbstractHostStatistic):
+    """A statistic whose fields are added, block by block."""
 
-    Args:
-        earlier: a pytree of NumPy arrays.
-        later: another with the same structure.
-    """
-    return jax.tree.map(np.add, earlier, later)
+    def then(self: T, later: Any, /) -> T:
+        return jax.tree.map(np.add, self, later)

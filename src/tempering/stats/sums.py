@@ -1,5 +1,8 @@
 """A few sums per rung, which one chain gathers within one block, on the device in float32."""
 
+import dataclasses
+import functools
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -41,20 +44,11 @@ class SlopeSums(eqx.Module):
         return SlopeSums(self.reference, counted, self.weighted + posterior[:, None] * moments)
 
 
-class StepSums(eqx.Module):
-    """Σ f_{k+1}(x)/f_k(x) and Σ f_{k−1}(x)/f_k(x) over the draws at rung k, for stepping stones."""
-
-    sums: LogSum  # (rung, 2)
-
-    @classmethod
-    def empty(cls, ladder: Ladder) -> "StepSums":
-        return cls(LogSum.empty((ladder.path.num_rungs, 2)))
-
-    def update(self, ladder: Ladder, draw: Draw) -> "StepSums":
-        """Add one draw; a step past an end, or from a density that is not finite, adds nothing."""
-        padded = jnp.pad(draw.log_f, 1, constant_values=-jnp.inf)
-        log_steps = jnp.stack([padded[draw.rung + 2], padded[draw.rung]]) - padded[draw.rung + 1]
-        return StepSums(self.sums.add_at(draw.rung, jnp.where(jnp.isnan(log_steps), -jnp.inf, log_steps)))
+def _with_steps(sums: LogSum, draw: Draw) -> LogSum:
+    """Add one draw; a step past an end, or from a density that is not finite, adds nothing."""
+    padded = jnp.pad(draw.log_f, 1, constant_values=-jnp.inf)
+    log_steps = jnp.stack([padded[draw.rung + 2], padded[draw.rung]]) - padded[draw.rung + 1]
+    return sums.add_at(draw.rung, jnp.where(jnp.isnan(log_steps), -jnp.inf, log_steps))
 
 
 class TemperingStats(AbstractRecord):
@@ -84,7 +78,7 @@ class TemperingStats(AbstractRecord):
         log_prior: its log r_k.
         log_z_guess: its log Ẑ_k − log Ẑ_0.
         slopes: sums for thermodynamic integration, on request.
-        steps: sums for stepping stones, on request.
+        steps: Σ f_{k+1}(x)/f_k(x) and Σ f_{k−1}(x)/f_k(x) over the draws at rung k, for stepping stones, on request.
     """
 
     posterior_sum: LogSum | Sum
@@ -98,7 +92,7 @@ class TemperingStats(AbstractRecord):
     log_prior: Float[Array, "*axes rung"]
     log_z_guess: Float[Array, "*axes rung"]
     slopes: SlopeSums | None
-    steps: StepSums | None
+    steps: LogSum | None
 
     @classmethod
     def empty(
@@ -119,7 +113,7 @@ class TemperingStats(AbstractRecord):
         visits = jnp.zeros(num_rungs, jnp.int32)
         law = (ladder.path.betas, ladder.log_prior, ladder.log_z_guess)
         slopes = SlopeSums.empty(ladder) if with_slopes else None
-        steps = StepSums.empty(ladder) if with_steps else None
+        steps = LogSum.empty((num_rungs, 2)) if with_steps else None
         return cls(posterior_sum, visits, zero, zero, zero, zero, zero, *law, slopes, steps)
 
     def update(self, ladder: Ladder, draw: Draw, /) -> "TemperingStats":
@@ -130,51 +124,43 @@ class TemperingStats(AbstractRecord):
         end = ladder.ends[draw.rung]
         crossed = (end != 0) & (self.last_end != 0) & (end != self.last_end)
         plain = jnp.exp(posterior) if in_log_space else posterior
-        return TemperingStats(
-            self.posterior_sum.add(posterior),
-            self.visits.at[draw.rung].add(1),
-            jnp.where(self.first_end == 0, end, self.first_end),
-            jnp.where(end == 0, self.last_end, end),
-            self.num_crossings + crossed,
-            self.num_draws + 1,
-            self.num_nonfinite + ~is_finite,
-            self.betas,
-            self.log_prior,
-            self.log_z_guess,
-            None if self.slopes is None else self.slopes.update(ladder, draw, plain),
-            None if self.steps is None else self.steps.update(ladder, draw),
+        return dataclasses.replace(
+            self,
+            posterior_sum=self.posterior_sum.add(posterior),
+            visits=self.visits.at[draw.rung].add(1),
+            first_end=jnp.where(self.first_end == 0, end, self.first_end),
+            last_end=jnp.where(end == 0, self.last_end, end),
+            num_crossings=self.num_crossings + crossed,
+            num_draws=self.num_draws + 1,
+            num_nonfinite=self.num_nonfinite + ~is_finite,
+            slopes=None if self.slopes is None else self.slopes.update(ladder, draw, plain),
+            steps=None if self.steps is None else _with_steps(self.steps, draw),
         )
 
     def on_host(self) -> BlockedStats:
         """The same numbers in float64 with axes (chain, block, rung); a missing chain or block axis is added."""
-        axes = np.ndim(self.num_draws)
+        axes, slopes = np.ndim(self.num_draws), self.slopes
         if axes > 2:
             raise ValueError(f"TemperingStats may have a chain and a block axis, got {axes} leading axes.")
+        num_chains, num_blocks = (*np.shape(self.num_draws), 1, 1)[:2]
 
         def widen(leaf) -> np.ndarray:
-            array = np.asarray(leaf)
-            array = array[None] if axes == 0 else array
-            return array if axes == 2 else array[:, None]
+            return np.asarray(leaf).reshape(num_chains, num_blocks, *np.shape(leaf)[axes:])
 
         ends = [widen(leaf) for leaf in (self.first_end, self.last_end, self.num_crossings)]
-        travel = Travel(ends[0][:, 0], ends[1][:, 0], ends[2][:, 0])
-        for block in range(1, ends[0].shape[1]):
-            travel = travel.then(Travel(ends[0][:, block], ends[1][:, block], ends[2][:, block]))
-        slopes = self.slopes
+        travels = [Travel(*(end[:, block] for end in ends)) for block in range(num_blocks)]
         return BlockedStats(
-            betas=_only_row(self.betas),
-            log_prior=_only_row(self.log_prior),
-            log_z_guess=_only_row(self.log_z_guess),
+            *(_only_row(law) for law in (self.betas, self.log_prior, self.log_z_guess)),
             log_sums=widen(self.posterior_sum.log()),
             visits=widen(self.visits),
             num_draws=widen(self.num_draws).astype(np.int64),
             num_nonfinite=widen(self.num_nonfinite).astype(np.int64),
-            travel=travel,
+            travel=functools.reduce(Travel.then, travels),
             block_size=int(np.max(self.num_draws)),
             slope_reference=None if slopes is None else _only_row(slopes.reference),
             counted_slopes=None if slopes is None else widen(slopes.counted).astype(np.float64),
             weighted_slopes=None if slopes is None else widen(slopes.weighted).astype(np.float64),
-            log_steps=None if self.steps is None else widen(self.steps.sums.log()),
+            log_steps=None if self.steps is None else widen(self.steps.log()),
         )
 
     def __repr__(self) -> str:

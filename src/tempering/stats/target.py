@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from tempering.ladder import Draw, Ladder
-from tempering.stats.statistic import AbstractHostStatistic, AbstractRecord, add_fields
+from tempering.stats.statistic import AbstractRecord, AbstractSums
 
 
 class TargetSums(AbstractRecord):
@@ -55,7 +55,7 @@ class TargetSums(AbstractRecord):
         return HostTargetSums(weight, total) if weight.ndim else HostTargetSums(weight[None], total[None])
 
 
-class HostTargetSums(AbstractHostStatistic):
+class HostTargetSums(AbstractSums):
     """The sums of `TargetSums` for all chains of a run so far.
 
     Attributes:
@@ -65,10 +65,3 @@ class HostTargetSums(AbstractHostStatistic):
 
     weight: Float[np.ndarray, " chain"]
     total: Float[np.ndarray, "chain *value"]
-
-    def on_host(self) -> "HostTargetSums":
-        """These sums: estimators take either class."""
-        return self
-
-    def then(self, later: "HostTargetSums", /) -> "HostTargetSums":
-        return add_fields(self, later)

@@ -56,10 +56,8 @@ class TourSums(AbstractRecord):
         )
 
     def on_host(self) -> "Tours":
-        names = ("head", "tail", "count", "total", "products")
-        return Tours(
-            has_begun=np.asarray(self.has_begun), **{n: np.asarray(getattr(self, n), np.float64) for n in names}
-        )
+        types = {"has_begun": bool}
+        return Tours(**{name: np.asarray(part, types.get(name, np.float64)) for name, part in vars(self).items()})
 
 
 class Tours(AbstractHostStatistic):

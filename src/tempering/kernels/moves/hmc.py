@@ -1,6 +1,5 @@
 """Hamiltonian Monte Carlo with a step size and masses for every rung."""
 
-from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
 import equinox as eqx
@@ -8,9 +7,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from tempering._types import Key, Rung, Scalar, State
+from tempering._types import Key, LogF, Rung, Scalar, State
 from tempering.kernels.moves.metropolis import flatten_floats, metropolis_accepts
-from tempering.kernels.moves.schedule import AbstractSizedMove, Schedule, StepSize, checked_count, schedule_from
+from tempering.kernels.moves.schedule import AbstractSizedMove, StepSize, checked_count, schedule_from
 from tempering.ladder import AbstractPath, MoveInfo
 
 _DIVERGENT = 1000.0  # nats of energy error: the integrator has left the trajectory
@@ -28,8 +27,6 @@ class HMC(AbstractSizedMove):
     leaps is uniform from half of `num_leaps` to all of it. A step costs `num_leaps` + 1 gradients.
     """
 
-    schedule: Schedule
-    is_tuned: bool = eqx.field(static=True)
     num_leaps: int = eqx.field(static=True)
     needs_gradient: ClassVar[bool] = True
     target_accept: ClassVar[float] = 0.651  # Beskos et al. 2013, as in the paper
@@ -50,13 +47,12 @@ class HMC(AbstractSizedMove):
         start, unflatten = flatten_floats(x, "HMC")
         num_leaps = jax.random.randint(key_leaps, (), (self.num_leaps + 1) // 2, self.num_leaps + 1)
         momentum = jax.random.normal(key_momentum, start.shape, start.dtype)
-        end, log_ratio = leapfrog(
-            lambda flat: path.log_density(unflatten(flat), rung),
-            Phase(start, momentum),
-            (size.step_size * size.scale).astype(start.dtype),
-            num_leaps,
-            max_leaps=self.num_leaps,
-        )
+        width = (size.step_size * size.scale).astype(start.dtype)
+
+        def log_f(flat):
+            return path.log_density(unflatten(flat), rung)
+
+        end, log_ratio = leapfrog(log_f, Phase(start, momentum), width, num_leaps, max_leaps=self.num_leaps)
         taken, accept_prob = metropolis_accepts(key_accept, log_ratio)
         moved = unflatten(jnp.where(taken, end.position, start))
         return moved, MoveInfo(accept_prob, size.step_size, ~(log_ratio > -_DIVERGENT))
@@ -70,12 +66,7 @@ class Phase(NamedTuple):
 
 
 def leapfrog(
-    log_f: Callable[[Array], Scalar],
-    start: Phase,
-    size: Float[Array, " #dim"],
-    num_leaps: Int[Array, ""],
-    *,
-    max_leaps: int,
+    log_f: LogF, start: Phase, size: Float[Array, " #dim"], num_leaps: Int[Array, ""], *, max_leaps: int
 ) -> tuple[Phase, Scalar]:
     """The end of a trajectory, and log f − ½|p|² at its end minus that at its start.
 

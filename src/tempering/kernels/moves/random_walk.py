@@ -11,7 +11,7 @@ from jaxtyping import Array
 
 from tempering._types import Key, Rung, Scalar, State
 from tempering.kernels.moves.metropolis import flatten_floats, metropolis_accepts
-from tempering.kernels.moves.schedule import AbstractSizedMove, Schedule, StepSize, checked_count, schedule_from
+from tempering.kernels.moves.schedule import AbstractSizedMove, StepSize, checked_count, schedule_from
 from tempering.ladder import AbstractPath, MoveInfo
 
 
@@ -24,8 +24,6 @@ class RandomWalk(AbstractSizedMove):
     ```
     """
 
-    schedule: Schedule
-    is_tuned: bool = eqx.field(static=True)
     num_steps: int = eqx.field(static=True)
     target_accept: ClassVar[float] = 0.234  # Roberts, Gelman and Gilks 1997
 
@@ -61,8 +59,6 @@ class BitFlips(AbstractSizedMove):
     ```
     """
 
-    schedule: Schedule
-    is_tuned: bool = eqx.field(static=True)
     num_steps: int = eqx.field(static=True)
     target_accept: ClassVar[float] = 0.234
     has_scale: ClassVar[bool] = False

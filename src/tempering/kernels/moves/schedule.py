@@ -114,8 +114,8 @@ class AbstractSizedMove(AbstractMove):
         has_scale: whether coordinates have a unit of length, so that a scale per coordinate makes sense.
     """
 
-    schedule: eqx.AbstractVar[Schedule]
-    is_tuned: eqx.AbstractVar[bool]
+    schedule: Schedule
+    is_tuned: bool = eqx.field(static=True)
     target_accept: ClassVar[float]
     redraws_base: ClassVar[bool] = True
     has_scale: ClassVar[bool] = True
