@@ -2,16 +2,19 @@
 
 import os
 import shlex
+import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, Self
 
 import jax
 import numpy as np
-import typer
 from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
+from rich.table import Table
+from typer import Argument, Option
 
 from tempering._errors import InputError
 from tempering.cli.flags import in_flags
@@ -21,33 +24,26 @@ from tempering.models import RBM, AbstractModel
 EXIT_GOOD, EXIT_USER_ERROR, EXIT_NOT_GOOD, EXIT_INTERRUPTED = 0, 2, 3, 130
 _BASE_WORDS = ("uniform", "bias", "field")  # anything else is a file
 
-ModelFile = Annotated[
-    str | None,
-    typer.Argument(
-        help="FILE.npz, FILE.npz:NAME or FILE.mat for an RBM; FILE.py:NAME for a model of your own; mixture; "
-        "ising:ROWSxCOLUMNS:COUPLING; none: a small example."
-    ),
-]
-BaseFlag = Annotated[
-    str | None,
-    typer.Option(help="Where tempering starts: uniform, bias or FILE of data for an RBM, uniform or field for Ising."),
-]
-BinarizeFlag = Annotated[str | None, typer.Option(help="For grey values: threshold or random.")]
-ChainsFlag = Annotated[int, typer.Option(help="Independent chains.")]
-SweepsFlag = Annotated[int, typer.Option(help="Sweeps per chain after the warm-up.")]
-RungsFlag = Annotated[str, typer.Option(help="Inverse temperatures: how many, or auto.")]
-LadderFlag = Annotated[
-    str,
-    typer.Option(
-        help="auto, adaptive, adaptive:rejection, uniform, power:P, geometric:SMALLEST, or numbers b0,b1,...,1."
-    ),
-]
-RungWeightsFlag = Annotated[str, typer.Option(help="Weights of the rungs: ends, ends:SHARE, uniform or exp:RATE.")]
-WarmupFlag = Annotated[str, typer.Option(help="annealed, iterations (the paper's), sams or wang_landau.")]
-SeedFlag = Annotated[int, typer.Option(help="Seed of all randomness.")]
-DevicesFlag = Annotated[int | None, typer.Option(help="CPU devices to use; as many as cores by default.")]
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-QuietFlag = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
+_MODELS = (
+    "FILE.npz, FILE.npz:NAME or FILE.mat for an RBM; FILE.py:NAME for a model of your own; mixture; "
+    "ising:ROWSxCOLUMNS:COUPLING; none: a small example."
+)
+_BASES = "Where tempering starts: uniform, bias or FILE of data for an RBM, uniform or field for Ising."
+_LADDERS = "auto, adaptive, adaptive:rejection, uniform, power:P, geometric:SMALLEST, or numbers b0,b1,...,1."
+
+ModelFile = Annotated[str | None, Argument(help=_MODELS)]
+BaseFlag = Annotated[str | None, Option(help=_BASES)]
+BinarizeFlag = Annotated[str | None, Option(help="For grey values: threshold or random.")]
+ChainsFlag = Annotated[int, Option(help="Independent chains.")]
+SweepsFlag = Annotated[int, Option(help="Sweeps per chain after the warm-up.")]
+RungsFlag = Annotated[str, Option(help="Inverse temperatures: how many, or auto.")]
+LadderFlag = Annotated[str, Option(help=_LADDERS)]
+RungWeightsFlag = Annotated[str, Option(help="Weights of the rungs: ends, ends:SHARE, uniform or exp:RATE.")]
+WarmupFlag = Annotated[str, Option(help="annealed, iterations (the paper's), sams or wang_landau.")]
+SeedFlag = Annotated[int, Option(help="Seed of all randomness.")]
+DevicesFlag = Annotated[int | None, Option(help="CPU devices to use; as many as cores by default.")]
+JsonFlag = Annotated[bool, Option("--json", help="Print one JSON object.")]
+QuietFlag = Annotated[bool, Option("--quiet", help="No progress bar.")]
 
 
 def read_inputs(
@@ -120,6 +116,46 @@ def read_rungs(rungs: str) -> int | str:
 def table_console() -> Console:
     """Where tables go; lines are not cut where there is no terminal to be as wide as."""
     return Console(highlight=False, width=None if sys.stdout.isatty() else 1000)
+
+
+def print_rows(rows: Iterable[tuple[str, str]]) -> None:
+    """Labels and what stands beside them, as a table on standard output."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for label, value in rows:
+        table.add_row(label, value)
+    table_console().print(table)
+
+
+def in_colour(text: str, is_good: bool | None) -> str:
+    """Text in green where the verdict is good, in red where it is not, and in yellow where there is none."""
+    colour = "yellow" if is_good is None else "green" if is_good else "red"
+    return f"[{colour}]{text}[/{colour}]"
+
+
+def progress_bar(width: int, *columns: ProgressColumn, quiet: bool) -> Progress:
+    """A bar on standard error, where that is a terminal, behind descriptions of this width."""
+    return Progress(
+        TextColumn(f"{{task.description:<{width}}}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), *columns,
+        console=Console(stderr=True), disable=quiet or not sys.stderr.isatty(), transient=True,
+    )  # fmt: skip
+
+
+class Interrupts:
+    """Turns Ctrl-C into a request to stop, which `asked` tells; a second one stops at once."""
+
+    asked = False
+
+    def __enter__(self) -> Self:
+        self._before = signal.signal(signal.SIGINT, self._interrupt)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    def _interrupt(self, *_: Any) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
 
 
 def refuse(message: str) -> NoReturn:

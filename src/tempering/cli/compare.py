@@ -1,13 +1,11 @@
 """`tempering compare`: one model, every method."""
 
-import sys
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
+from rich.progress import TimeElapsedColumn
 from rich.table import Table
+from typer import Option
 
 from tempering.api import Progress, Settings, compare
 from tempering.cli import common
@@ -19,10 +17,10 @@ from tempering.results.comparison_table import comparison_table
 
 def compare_command(
     model: common.ModelFile = None,
-    methods: Annotated[str, typer.Option(help="all, or names with commas between them.")] = "all",
-    budget: Annotated[int | None, typer.Option(help="Sweeps per chain in all, the same for each method.")] = None,
+    methods: Annotated[str, Option(help="all, or names with commas between them.")] = "all",
+    budget: Annotated[int | None, Option(help="Sweeps per chain in all, the same for each method.")] = None,
     base: common.BaseFlag = None,
-    data: Annotated[str | None, typer.Option(help="FILE of data from which RAISE starts.")] = None,
+    data: Annotated[str | None, Option(help="FILE of data from which RAISE starts.")] = None,
     binarize: common.BinarizeFlag = None,
     rungs: common.RungsFlag = str(Settings.num_rungs),
     ladder: common.LadderFlag = str(Settings.betas),
@@ -30,8 +28,8 @@ def compare_command(
     chains: common.ChainsFlag = Settings.num_chains,
     sweeps: common.SweepsFlag = Settings.num_sweeps,
     warmup: common.WarmupFlag = str(Settings.warmup),
-    repeats: Annotated[int, typer.Option(help="How many seeds, from --seed on.")] = 1,
-    truth: Annotated[float | None, typer.Option(help="The true log Z; enumerated where that is quick.")] = None,
+    repeats: Annotated[int, Option(help="How many seeds, from --seed on.")] = 1,
+    truth: Annotated[float | None, Option(help="The true log Z; enumerated where that is quick.")] = None,
     seed: common.SeedFlag = Settings.seed,
     devices: common.DevicesFlag = None,
     json: common.JsonFlag = False,
@@ -44,40 +42,23 @@ def compare_command(
     """
     common.use_cores(devices)
     target, start, rows = common.read_inputs(model, base, data, binarize, seed)
-    with _Bar(repeats, show=not quiet and sys.stderr.isatty()) as bar, common.only_answers_on_stdout():
+    with common.progress_bar(50, TimeElapsedColumn(), quiet=quiet) as bar, common.only_answers_on_stdout():
+        task = bar.add_task("compiling", total=1.0)
+
+        def watch(progress: Progress) -> None:
+            which = f"{progress.repeat + 1} of {repeats}: " if repeats > 1 else ""
+            bar.update(task, description=f"{which}{progress.run}, {progress.stage}", completed=progress.share)
+
         comparison = compare(
             target, start, data=rows, methods=methods, budget=budget, num_chains=chains, num_sweeps=sweeps,
             num_rungs=common.read_rungs(rungs), betas=common.read_betas(ladder), rung_weights=rung_weights,
-            warmup=warmup, repeats=repeats, truth=truth, seed=seed, watch=bar,
+            warmup=warmup, repeats=repeats, truth=truth, seed=seed, watch=watch,
         )  # fmt: skip
     if json:
         print(comparison.to_json())
     else:
         _print(comparison)
     raise typer.Exit(common.EXIT_GOOD if comparison.verdict.is_good else common.EXIT_NOT_GOOD)
-
-
-class _Bar:
-    """Which run is under way, where there is a terminal."""
-
-    def __init__(self, repeats: int, *, show: bool):
-        self._repeats = repeats
-        self._bar = Bar(
-            TextColumn("{task.description:<50}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"),
-            TimeElapsedColumn(), console=Console(stderr=True), disable=not show, transient=True,
-        )  # fmt: skip
-        self._task: TaskID = self._bar.add_task("compiling", total=1.0)
-
-    def __enter__(self) -> "_Bar":
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_) -> None:
-        self._bar.stop()
-
-    def __call__(self, progress: Progress) -> None:
-        which = f"{progress.repeat + 1} of {self._repeats}: " if self._repeats > 1 else ""
-        self._bar.update(self._task, description=f"{which}{progress.run}, {progress.stage}", completed=progress.share)
 
 
 def _print(comparison: Comparison) -> None:
@@ -89,16 +70,15 @@ def _print(comparison: Comparison) -> None:
     if comparison.lower_bound is not None and comparison.upper_bound is not None:
         console.print(f"sandwich    {_between(comparison)}")
     for side in comparison.repeats:
-        for line in _alarms(side, several=len(comparison.repeats) > 1):
-            console.print(line, style="red", markup=False)
+        if side.disagreements:
+            console.print(_alarm(side, several=len(comparison.repeats) > 1), style="red", markup=False)
     if len(comparison.repeats) == 1:
         for entry in first.entries:
             for finding in entry.answer.findings:
-                console.print(f"{entry.method.name}: {finding.seen}; {in_flags(finding.cure)}.", markup=False)
+                console.print(f"{entry.method.name}: {in_flags(str(finding))}", markup=False)
         for finding in {f.verdict: f for entry in first.entries for f in entry.run_findings}.values():
-            console.print(f"the run: {finding.seen}; {in_flags(finding.cure)}.", markup=False)
-    colour = "green" if comparison.verdict.is_good else "red"
-    console.print(f"verdict     [{colour}]{comparison.in_words()}[/{colour}]")
+            console.print(f"the run: {in_flags(str(finding))}", markup=False)
+    console.print(f"verdict     {common.in_colour(comparison.in_words(), comparison.verdict.is_good)}")
 
 
 def _table(comparison: Comparison) -> Table:
@@ -108,8 +88,7 @@ def _table(comparison: Comparison) -> Table:
         table.add_column(name, justify="left" if text.is_left(column) else "right", no_wrap=True)
     for row, is_good in zip(text.rows, text.is_good, strict=True):
         *cells, last = row
-        colour = "green" if is_good else "red"
-        table.add_row(*cells, f"[{colour}]{last}[/{colour}]" if text.header[-1] == "verdict" else last)
+        table.add_row(*cells, common.in_colour(last, is_good) if text.header[-1] == "verdict" else last)
     return table
 
 
@@ -123,15 +102,11 @@ def _between(comparison: Comparison) -> str:
     return f"{bounds}; they cross {'by more than' if crossed else 'within'} their errors"
 
 
-def _alarms(side: SideBySide, *, several: bool) -> list[str]:
+def _alarm(side: SideBySide, *, several: bool) -> str:
     """The worst disagreement, and how many more there are."""
-    found = side.disagreements
-    if not found:
-        return []
-    one, two, errors = found[0]
+    (one, two, errors), *others = side.disagreements
     seed = f"seed {side.seed}: " if several else ""
-    more = f", and {len(found) - 1} other pairs disagree" if len(found) > 1 else ""
-    return [
-        f"ALARM       {seed}{one.method.name} says {one.answer.log_z:.3f} ± {one.answer.std_error:.3f}, "
-        f"{two.method.name} {two.answer.log_z:.3f} ± {two.answer.std_error:.3f}: {errors:.1f} errors apart{more}"
-    ]
+    more = f", and {len(others)} other pairs disagree" if others else ""
+    first, second = (f"{entry.answer.log_z:.3f} ± {entry.answer.std_error:.3f}" for entry in (one, two))
+    names = f"{one.method.name} says {first}, {two.method.name} {second}"
+    return f"ALARM       {seed}{names}: {errors:.1f} errors apart{more}"

@@ -1,17 +1,14 @@
 """`tempering estimate`: one model, one answer."""
 
-import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
-from rich.table import Table
+from rich.progress import TextColumn, TimeRemainingColumn
+from typer import Option
 
 from tempering.api import Interrupted, Progress, Settings, estimate
 from tempering.cli import common
@@ -22,7 +19,7 @@ from tempering.results import Result
 def estimate_command(
     model: common.ModelFile = None,
     base: common.BaseFlag = None,
-    data: Annotated[str | None, typer.Option(help="FILE of data whose mean log-likelihood is wanted.")] = None,
+    data: Annotated[str | None, Option(help="FILE of data whose mean log-likelihood is wanted.")] = None,
     binarize: common.BinarizeFlag = None,
     chains: common.ChainsFlag = Settings.num_chains,
     sweeps: common.SweepsFlag = Settings.num_sweeps,
@@ -31,21 +28,21 @@ def estimate_command(
     rung_weights: common.RungWeightsFlag = str(Settings.rung_weights),
     warmup: common.WarmupFlag = str(Settings.warmup),
     method: Annotated[
-        str, typer.Option(help="rts, or what else a tempered run gives: ts, rsd, mbar, ti_rb ...")
+        str, Option(help="rts, or what else a tempered run gives: ts, rsd, mbar, ti_rb ...")
     ] = Settings.method,
     target_error: Annotated[
-        float | None, typer.Option(help="Go on until the standard error is this small and the verdict good.")
+        float | None, Option(help="Go on until the standard error is this small and the verdict good.")
     ] = None,
     max_sweeps: Annotated[
-        int | None, typer.Option(help="With --target-error: the most sweeps per chain; 100 times --sweeps by default.")
+        int | None, Option(help="With --target-error: the most sweeps per chain; 100 times --sweeps by default.")
     ] = None,
     max_time: Annotated[
-        str | None, typer.Option(help="With --target-error: the most time, such as 90s, 10m or 1.5h.")
+        str | None, Option(help="With --target-error: the most time, such as 90s, 10m or 1.5h.")
     ] = None,
     seed: common.SeedFlag = Settings.seed,
-    out: Annotated[Path | None, typer.Option(help="Directory for checkpoints and the result.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
-    chunk: Annotated[int, typer.Option(help="Sweeps between checkpoints, rounded up to whole blocks.")] = (
+    out: Annotated[Path | None, Option(help="Directory for checkpoints and the result.")] = None,
+    resume: Annotated[bool, Option("--resume", help="Go on with the run in --out.")] = False,
+    chunk: Annotated[int, Option(help="Sweeps between checkpoints, rounded up to whole blocks.")] = (
         Settings.chunk_sweeps
     ),
     devices: common.DevicesFlag = None,
@@ -58,55 +55,39 @@ def estimate_command(
     """
     common.use_cores(devices)
     target, start, rows = common.read_inputs(model, base, data, binarize, seed)
-    message = ""
-    with _Watcher(show=not quiet and sys.stderr.isatty()) as watcher, common.only_answers_on_stdout():
-        try:
+    bar = common.progress_bar(18, TextColumn("{task.fields[estimate]}"), TimeRemainingColumn(), quiet=quiet)
+    watcher, result = _Watcher(bar), None
+    try:
+        with watcher, bar, common.only_answers_on_stdout():
             result = estimate(
                 target, start, data=rows, num_chains=chains, num_sweeps=sweeps, num_rungs=common.read_rungs(rungs),
                 betas=common.read_betas(ladder), rung_weights=rung_weights, warmup=warmup, method=method, seed=seed,
                 target_error=target_error, max_sweeps=max_sweeps, max_seconds=max_time, out=out, resume=resume,
                 chunk_sweeps=chunk, watch=watcher,
             )  # fmt: skip
-        except Interrupted as stopped:
-            result, message = None, str(stopped)
-    if result is None:
-        common.say(message)
-    elif json:
+    except Interrupted as stopped:
+        common.say(str(stopped))
+    if result is not None and json:
         print(result.to_json())
-    else:
-        _print_result(result)
-    if watcher.interrupted and (result is None or not result.is_complete):
+    elif result is not None:
+        common.print_rows((*_answer_rows(result), *_run_rows(result), *_verdict_rows(result)))
+    if watcher.asked and (result is None or not result.is_complete):
         common.say(common.how_to_resume(out))
         raise typer.Exit(common.EXIT_INTERRUPTED)
     raise typer.Exit(common.EXIT_GOOD if result is not None and result.verdict.is_good else common.EXIT_NOT_GOOD)
 
 
-class _Watcher:
-    """Shows a live bar where there is a terminal, and turns Ctrl-C into a stop at the end of the chunk."""
+class _Watcher(common.Interrupts):
+    """Keeps the bar up to date where it is shown, and turns Ctrl-C into a stop at the end of the chunk."""
 
-    def __init__(self, *, show: bool):
-        self.interrupted, self._show = False, show
-        self._bar = Bar(
-            TextColumn("{task.description:<18}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"),
-            TextColumn("{task.fields[estimate]}"), TimeRemainingColumn(),
-            console=Console(stderr=True), disable=not show, transient=True,
-        )  # fmt: skip
-        self._task: TaskID = self._bar.add_task("compiling", total=None, estimate="")
-        self._stage = ""
-
-    def __enter__(self) -> "_Watcher":
-        self._before = signal.signal(signal.SIGINT, self._interrupt)
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_) -> None:
-        self._bar.stop()
-        signal.signal(signal.SIGINT, self._before)
+    def __init__(self, bar: Bar):
+        self._bar, self._stage = bar, ""
+        self._task = bar.add_task("compiling", total=None, estimate="")
 
     def __call__(self, progress: Progress) -> bool:
-        if self._show:
+        if not self._bar.disable:
             self._draw(progress)
-        return self.interrupted
+        return self.asked
 
     def _draw(self, progress: Progress) -> None:
         answer = progress.estimate
@@ -118,18 +99,6 @@ class _Watcher:
             self._stage = progress.stage
             self._task = self._bar.add_task(progress.stage, total=progress.num_steps, estimate="")
         self._bar.update(self._task, completed=progress.done, total=progress.num_steps, estimate=shown)
-
-    def _interrupt(self, *_) -> None:
-        if self.interrupted:  # asked twice: stop at once
-            raise KeyboardInterrupt
-        self.interrupted = True
-
-
-def _print_result(result: Result) -> None:
-    table = Table(show_header=False, box=None, pad_edge=False)
-    for label, value in (*_answer_rows(result), *_run_rows(result), *_verdict_rows(result)):
-        table.add_row(label, value)
-    common.table_console().print(table)
 
 
 def _answer_rows(result: Result) -> Iterator[tuple[str, str]]:
@@ -172,18 +141,16 @@ def _run_rows(result: Result) -> Iterator[tuple[str, str]]:
         if moves.num_divergent.sum() > 0:
             yield "divergences", f"{moves.num_divergent.sum():.0f} of {moves.num_moves.sum():.0f} trajectories"
     if result.mean_log_likelihood is not None:
-        likelihood = result.mean_log_likelihood
-        shown = f"{likelihood.value:.4f} ± {likelihood.std_error:.4f} over {likelihood.num_rows} rows"
-        yield "mean log-likelihood", shown
+        found = result.mean_log_likelihood
+        yield "mean log-likelihood", f"{found.value:.4f} ± {found.std_error:.4f} over {found.num_rows} rows"
     cut = f", the first {result.log_z_by_rung.num_cut} left out" if result.log_z_by_rung.num_cut else ""
-    sweeps = f"{result.num_chains} × {result.num_sweeps} (+ {result.num_warmup_sweeps} of warm-up){cut}"
-    yield "chains × sweeps", sweeps
+    warmup = f"(+ {result.num_warmup_sweeps} of warm-up)"
+    yield "chains × sweeps", f"{result.num_chains} × {result.num_sweeps} {warmup}{cut}"
     yield "seconds", f"{result.seconds:.1f}"
 
 
 def _verdict_rows(result: Result) -> Iterator[tuple[str, str]]:
     """Whether to believe it, and all that was found."""
-    colour = "green" if result.verdict.is_good else "red"
-    yield "verdict", f"[{colour}]{result.verdict.value}[/{colour}]"
+    yield "verdict", common.in_colour(result.verdict.value, result.verdict.is_good)
     for finding in result.diagnosis.findings:
-        yield "", f"{finding.seen}; {in_flags(finding.cure)}."
+        yield "", in_flags(str(finding))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tempering.cli.common import Interrupts, say
 from tempering.training import Row, RunSettings
 
 _RATE_SECONDS = 30.0  # over which the updates per second are averaged
@@ -14,8 +15,8 @@ _RATE_SECONDS = 30.0  # over which the updates per second are averaged
 Samples = Callable[[int], np.ndarray]  # number of samples -> (sample, visible), probabilities
 
 
-class View:
-    """Sees every update, and shows nothing. The base class of the other views.
+class View(Interrupts):
+    """Sees every update and Ctrl-C, and shows nothing. The base class of the other views.
 
     Attributes:
         note: a message for the user, such as that the run will stop.
@@ -23,37 +24,44 @@ class View:
 
     note = ""
 
-    def __enter__(self) -> "View":
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        pass
+    def __init__(self, settings: RunSettings):
+        self._settings, self._speed = settings, Speed()
 
     def show(self, row: Row, samples: Samples) -> None:
         """Show an update; `samples` draws from the model, for pictures."""
+        self._speed.count()
+
+    def _progress(self, row: Row) -> tuple[str, float, str]:
+        """The place in the run, the share of updates that are made, and the speed. A pretraining counts its own."""
+        pretraining = self._settings.pretraining if row.is_pretraining else None
+        total = (pretraining or self._settings).num_updates
+        speed = self._speed.in_words(total - row.num_updates)
+        return f"{row.stage} {row.num_updates} of {total}", min(1.0, row.num_updates / total), speed
+
+    def _interrupt(self, *_: Any) -> None:
+        super()._interrupt()
+        self.note = "stopping after this update; Ctrl-C again stops at once"
 
 
 class Lines(View):
     """A line every so many updates: likelihoods with their standard errors, the speed and the time left."""
 
-    def __init__(self, say: Callable[[str], None], settings: RunSettings, every: int):
-        self._say, self._settings, self._every = say, settings, every
-        self._speed = Speed()
+    def __init__(self, settings: RunSettings, every: int):
+        super().__init__(settings)
+        self._every = every
 
     def show(self, row: Row, samples: Samples) -> None:
-        self._speed.count()
-        total = total_updates(self._settings, row)
-        if row.num_updates % self._every == 0 or row.num_updates == total or row.ais_check is not None:
-            progress = f"{row.stage} {row.num_updates} of {total}"
-            self._say(", ".join([progress, *row.phrases, self._speed.in_words(total - row.num_updates)]))
+        super().show(row, samples)
+        progress, share, speed = self._progress(row)
+        if row.num_updates % self._every == 0 or share == 1 or row.ais_check is not None:
+            say(", ".join([progress, *row.phrases, speed]))
 
 
 class Speed:
     """Updates per second over the last half minute, and the time that the remaining ones will take."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic):
-        self._clock = clock
-        self._ends: deque[float] = deque()
+        self._clock, self._ends = clock, deque[float]()
 
     def count(self) -> None:
         """Note the end of an update."""
@@ -70,9 +78,3 @@ class Speed:
         speed = f"{rate:.1f} updates/s" if rate >= 1 else f"{1 / rate:.1f} s per update"
         hours, rest = divmod(round(num_left / rate), 3600)
         return f"{speed}, {hours}:{rest // 60:02d}:{rest % 60:02d} left"
-
-
-def total_updates(settings: RunSettings, row: Row) -> int:
-    """The number of updates of the stage that a row belongs to: the pretraining counts its own."""
-    pretraining = settings.pretraining if row.is_pretraining else None
-    return settings.num_updates if pretraining is None else pretraining.num_updates

@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from rich.console import Console, Group, RenderableType
@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tempering.cli import pictures
-from tempering.cli.lines import Samples, Speed, View, total_updates
+from tempering.cli.lines import Samples, View
 from tempering.results import MeanLogLikelihood
 from tempering.training import Row, RunSettings
 
@@ -29,9 +29,9 @@ class LiveView(View):
         self, title: str, settings: RunSettings, image: tuple[int, int] | None, *, console: Console | None = None
     ):
         """`image` is the height and width of a row of data; None where rows are no images."""
+        super().__init__(settings)
         self._console = Console(stderr=True) if console is None else console
-        self._title, self._settings = title, settings
-        self._speed, self._checked, self._trouble = Speed(), "", ""
+        self._title, self._checked, self._trouble = title, "", ""
         self._row: Row | None = None
         self._known: dict[str, MeanLogLikelihood] = {}  # the last likelihoods, since not every update has them
         self._values: dict[str, deque[float]] = {name: deque(maxlen=_NUM_VALUES) for name in ("train", "valid")}
@@ -42,15 +42,16 @@ class LiveView(View):
             redirect_stdout=False, vertical_overflow="crop",
         )  # fmt: skip
 
-    def __enter__(self) -> "LiveView":
+    def __enter__(self) -> Self:
         self._live.start()
-        return self
+        return super().__enter__()
 
     def __exit__(self, *_: Any) -> None:
+        super().__exit__()
         self._live.stop()
 
     def show(self, row: Row, samples: Samples) -> None:
-        self._speed.count()
+        super().show(row, samples)
         self._known |= row.likelihoods
         for name, likelihood in row.likelihoods.items():
             self._values[name].append(likelihood.value)
@@ -59,8 +60,8 @@ class LiveView(View):
         if row.ais_check is not None:
             self._checked = f"{row.check_phrase} at update {row.num_updates}"
         if self._num_pictures and time.monotonic() - self._pictures_at >= _PICTURE_SECONDS:
-            self._drawn = self._draw(samples(self._num_pictures))
-            self._pictures_at = time.monotonic()
+            drawings = [pictures.draw(sample.reshape(self._image)) for sample in samples(self._num_pictures)]
+            self._drawn, self._pictures_at = "\n".join(pictures.beside(drawings)), time.monotonic()
         self._row = row
 
     @property
@@ -72,19 +73,14 @@ class LiveView(View):
         fits = lines + 9 <= self._console.height
         return min(_MOST_PICTURES, (self._console.width - 2) // (columns + 2)) if fits else 0
 
-    def _draw(self, samples: np.ndarray) -> str:
-        assert self._image is not None
-        return "\n".join(pictures.beside([pictures.draw(sample.reshape(self._image)) for sample in samples]))
-
     def panel(self) -> Panel:
         """The panel as it is now."""
-        row = self._row
-        if row is None:
-            body: list[RenderableType] = [self._waiting]
-        else:
-            body = [self._likelihoods(), *self._remarks(), self._progress(row)]
-            body += [Text(f"\n{self._drawn}", no_wrap=True)] if self._drawn else []
-        body += [Text(self.note, style="yellow")] if self.note else []
+        body: list[RenderableType] = [self._waiting]
+        if self._row is not None:
+            drawn = f"\n{self._drawn}" if self._drawn else ""
+            remarks = Text(self._checked), Text(self._trouble, style="red")
+            body = [self._likelihoods(), *remarks, self._bar(self._row), Text(drawn, no_wrap=True)]
+        body = [part for part in (*body, Text(self.note, style="yellow")) if part]  # an empty text takes no line
         return Panel(Group(*body), title=self._title, title_align="left", border_style="dim")
 
     def _likelihoods(self) -> RenderableType:
@@ -100,18 +96,8 @@ class LiveView(View):
             table.add_row(name, f"[bold]{likelihood.value:.3f}[/bold]", band, spark)
         return table
 
-    def _remarks(self) -> list[RenderableType]:
-        remarks = (Text(self._checked), Text(self._trouble, style="red"))
-        return [remark for remark in remarks if remark]
-
-    def _progress(self, row: Row) -> Table:
+    def _bar(self, row: Row) -> Table:
         grid = Table.grid(padding=(0, 2))
-        total = total_updates(self._settings, row)
-        share = min(1.0, row.num_updates / total)
-        grid.add_row(
-            f"{row.stage} {row.num_updates} of {total}",
-            ProgressBar(total=1.0, completed=share, width=20),
-            f"{100 * share:.0f} %",
-            self._speed.in_words(total - row.num_updates),
-        )
+        progress, share, speed = self._progress(row)
+        grid.add_row(progress, ProgressBar(total=1.0, completed=share, width=20), f"{100 * share:.0f} %", speed)
         return grid

@@ -14,7 +14,7 @@ def sparkline(values: Iterable[float | None], width: int) -> str:
 
     Where there are more numbers than columns, each bar is the mean of some successive ones.
     """
-    numbers = np.array([np.nan if value is None else value for value in values], np.float64)
+    numbers = np.array([*values], np.float64)  # None becomes NaN
     if not len(numbers):
         return ""
     shares = np.array_split(numbers, min(width, len(numbers)))
@@ -44,8 +44,7 @@ def picture_size(image: tuple[int, int]) -> tuple[int, int]:
 def draw(grey: np.ndarray) -> list[str]:
     """An image of values in [0, 1] as lines of half blocks, two pixels per character; a pixel is set from 0.5 on."""
     factor = _shrinking(grey.shape)
-    pad = [(0, -side % factor) for side in grey.shape]
-    padded = np.pad(grey, pad, mode="edge")
+    padded = np.pad(grey, [(0, -side % factor) for side in grey.shape], mode="edge")
     height, width = (side // factor for side in padded.shape)
     is_set = padded.reshape(height, factor, width, factor).mean(axis=(1, 3)) >= 0.5
     is_set = np.pad(is_set, [(0, height % 2), (0, 0)])

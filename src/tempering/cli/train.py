@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import signal
 import sys
 import time
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
+from typer import Argument, Option
 
 from tempering._errors import InputError
 from tempering.cli import common
@@ -28,62 +28,60 @@ _NUM_LINES = 20  # in a log, unless --log-every says otherwise
 
 
 def train_command(
-    data: Annotated[str, typer.Argument(help="FILE.npz or FILE.npz:NAME with rows of 0 and 1.", show_default=False)],
-    valid: Annotated[str | None, typer.Option(help="FILE of validation rows, which are not trained on.")] = None,
+    data: Annotated[str, Argument(help="FILE.npz or FILE.npz:NAME with rows of 0 and 1.", show_default=False)],
+    valid: Annotated[str | None, Option(help="FILE of validation rows, which are not trained on.")] = None,
     binarize: common.BinarizeFlag = None,
-    hidden: Annotated[int, typer.Option(help="Hidden units.")] = RunSettings.num_hidden,
-    method: Annotated[str, typer.Option(help="Negative phase: tempered, pcd or cd.")] = RunSettings.method,
-    optimizer: Annotated[str, typer.Option(help="rmsspectral, ssd, adam or sgd.")] = RunSettings.optimizer,
+    hidden: Annotated[int, Option(help="Hidden units.")] = RunSettings.num_hidden,
+    method: Annotated[str, Option(help="Negative phase: tempered, pcd or cd.")] = RunSettings.method,
+    optimizer: Annotated[str, Option(help="rmsspectral, ssd, adam or sgd.")] = RunSettings.optimizer,
     lr: Annotated[
         float | None,
-        typer.Option(help="Learning rate. Default: 1e-5 for rmsspectral and ssd, 1e-3 for adam, 0.05 for sgd."),
+        Option(help="Learning rate. Default: 1e-5 for rmsspectral and ssd, 1e-3 for adam, 0.05 for sgd."),
     ] = RunSettings.learning_rate,
-    decay: Annotated[float, typer.Option(help="Weight decay; biases do not decay.")] = RunSettings.weight_decay,
-    updates: Annotated[int, typer.Option(help="Updates of the parameters.")] = RunSettings.num_updates,
-    batch: Annotated[int, typer.Option(help="Rows of data per update.")] = RunSettings.batch_size,
-    chains: Annotated[int, typer.Option(help="Chains of tempered and pcd.")] = RunSettings.num_chains,
-    sweeps: Annotated[int, typer.Option(help="Sweeps of every chain per update.")] = RunSettings.num_sweeps,
-    rungs: Annotated[int, typer.Option(help="Number of inverse temperatures.")] = RunSettings.num_rungs,
+    decay: Annotated[float, Option(help="Weight decay; biases do not decay.")] = RunSettings.weight_decay,
+    updates: Annotated[int, Option(help="Updates of the parameters.")] = RunSettings.num_updates,
+    batch: Annotated[int, Option(help="Rows of data per update.")] = RunSettings.batch_size,
+    chains: Annotated[int, Option(help="Chains of tempered and pcd.")] = RunSettings.num_chains,
+    sweeps: Annotated[int, Option(help="Sweeps of every chain per update.")] = RunSettings.num_sweeps,
+    rungs: Annotated[int, Option(help="Number of inverse temperatures.")] = RunSettings.num_rungs,
     rung_weights: common.RungWeightsFlag = RunSettings.rung_weights,
-    alpha: Annotated[float, typer.Option(help="Step α of eq. 24, which corrects log Z.")] = RunSettings.alpha,
-    track: Annotated[bool, typer.Option(help="Track the likelihood.")] = RunSettings.is_tracked,
+    alpha: Annotated[float, Option(help="Step α of eq. 24, which corrects log Z.")] = RunSettings.alpha,
+    track: Annotated[bool, Option(help="Track the likelihood.")] = RunSettings.is_tracked,
     track_every: Annotated[
-        int, typer.Option(help="Updates between two evaluations of the likelihood.")
+        int, Option(help="Updates between two evaluations of the likelihood.")
     ] = RunSettings.track_every,
     follow_every: Annotated[
-        int, typer.Option(help="With pcd and cd: updates between two steps of the tracker's chains.")
+        int, Option(help="With pcd and cd: updates between two steps of the tracker's chains.")
     ] = RunSettings.follow_every,
     pretrain: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Start with contrastive divergence: cd1:2000 for 2000 updates of CD-1, "
             "cd1:2000:1e-3 to give them a learning rate."
         ),
     ] = RunSettings.pretrain,
     check: Annotated[
-        str | None, typer.Option(help="Check log Z by annealed importance sampling: ais:500 for every 500 updates.")
+        str | None, Option(help="Check log Z by annealed importance sampling: ais:500 for every 500 updates.")
     ] = RunSettings.check,
     early_stop: Annotated[
-        bool, typer.Option("--early-stop", help="Stop when the likelihood of --valid has clearly fallen.")
+        bool, Option("--early-stop", help="Stop when the likelihood of --valid has clearly fallen.")
     ] = RunSettings.early_stop,
     seed: common.SeedFlag = RunSettings.seed,
-    out: Annotated[Path | None, typer.Option(help="Directory for checkpoints, metrics, the model and a plot.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
-    events: Annotated[bool, typer.Option("--events", help="Write TensorBoard events in --out too.")] = False,
+    out: Annotated[Path | None, Option(help="Directory for checkpoints, metrics, the model and a plot.")] = None,
+    resume: Annotated[bool, Option("--resume", help="Continue the run in --out.")] = False,
+    events: Annotated[bool, Option("--events", help="Write TensorBoard events in --out too.")] = False,
     plot: Annotated[
-        bool | None, typer.Option(help="Plot the likelihood in --out. Default: if matplotlib is installed.")
+        bool | None, Option(help="Plot the likelihood in --out. Default: if matplotlib is installed.")
     ] = None,
     image: Annotated[
         str | None,
-        typer.Option(
-            help="Size of a row as an image, HEIGHTxWIDTH, or none. Default: a square where that is possible."
-        ),
+        Option(help="Size of a row as an image, HEIGHTxWIDTH, or none. Default: a square where that is possible."),
     ] = None,
     log_every: Annotated[
-        int | None, typer.Option(help="Print a line every so many updates instead of the live view.")
+        int | None, Option(help="Print a line every so many updates instead of the live view.")
     ] = None,
     json: common.JsonFlag = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No live view and no lines.")] = False,
+    quiet: Annotated[bool, Option("--quiet", help="No live view and no lines.")] = False,
 ) -> None:
     """Train an RBM, and know its likelihood at every update.
 
@@ -103,12 +101,12 @@ def train_command(
     view = _choose_view(f"tempering train {data}", settings, shown_as, log_every, quiet=quiet, json=json)
     started = time.perf_counter()
     with (
-        _Interrupts(view) as interrupts, view, common.only_answers_on_stdout(),
+        view, common.only_answers_on_stdout(),
         _make_run(rows, others, settings=settings, directory=out, resume=resume, log_events=events) as run,
     ):  # fmt: skip
         for row in run:
             view.show(row, run.samples)
-            if interrupts.asked:
+            if view.asked:
                 break
         outcome, is_begun = run.outcome(), not run.is_pretraining
         files = _write_files(run, outcome, out, plot=plot, events=events) if is_begun else {}
@@ -122,7 +120,7 @@ def train_command(
     if not summary.is_complete:
         common.say(common.how_to_resume(out))
         raise typer.Exit(common.EXIT_INTERRUPTED)
-    is_good = summary.verdict is None or summary.verdict.is_good
+    is_good = outcome.verdict is None or outcome.verdict.is_good
     raise typer.Exit(common.EXIT_GOOD if is_good else common.EXIT_NOT_GOOD)
 
 
@@ -130,27 +128,6 @@ def _make_run(data: np.ndarray, valid: np.ndarray | None, **options: Any) -> "Tr
     from tempering.training import TrainingRun  # which needs Optax, unlike the other commands
 
     return TrainingRun(data, valid, **options)
-
-
-class _Interrupts:
-    """Turns Ctrl-C into a stop after the present update; a second one stops at once."""
-
-    def __init__(self, view: View):
-        self.asked = False
-        self._view = view
-
-    def __enter__(self) -> "_Interrupts":
-        self._before = signal.signal(signal.SIGINT, self._interrupt)
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        signal.signal(signal.SIGINT, self._before)
-
-    def _interrupt(self, *_: Any) -> None:
-        if self.asked:
-            raise KeyboardInterrupt
-        self.asked = True
-        self._view.note = "stopping after this update; Ctrl-C again stops at once"
 
 
 def _check_flags(
@@ -183,10 +160,10 @@ def _choose_view(
     """A live panel on a terminal, else lines; with --json, lines only where --log-every asks for them."""
     is_terminal = sys.stderr.isatty()
     if quiet or (json and not is_terminal and log_every is None):
-        return View()
+        return View(settings)
     if is_terminal and log_every is None:
         return LiveView(title, settings, image)
-    return Lines(common.say, settings, log_every or max(1, settings.num_updates // _NUM_LINES))
+    return Lines(settings, log_every or max(1, settings.num_updates // _NUM_LINES))
 
 
 def _write_files(

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from rich.markup import escape
-from rich.table import Table
 
 from tempering.cli import common
 from tempering.training import Outcome, RunSettings
-from tempering.verdicts import Verdict, gravest
+from tempering.verdicts import Verdict
 
 _NAMES = ("train", "valid")
 
@@ -30,31 +29,18 @@ class Summary:
     @property
     def is_complete(self) -> bool:
         """Whether the run has ended, and was not interrupted."""
-        is_over = self.outcome.stopped_early or self.verdict is Verdict.NONFINITE
+        is_over = self.outcome.stopped_early or self.outcome.verdict is Verdict.NONFINITE
         return is_over or self.num_updates >= self.settings.num_updates
-
-    @property
-    def verdict(self) -> Verdict | None:
-        """The verdict on log Z at the end; None where it was not tracked."""
-        if self.outcome.findings:
-            return gravest(self.outcome.findings)
-        rows = self.outcome.rows
-        return Verdict[rows[-1]["verdict"].upper()] if rows else None
 
     @property
     def message(self) -> str:
         """The verdict in words."""
-        if self.verdict is None:
+        verdict = self.outcome.verdict
+        if verdict is None:
             return "Not tracked: the likelihood is unknown; tempering estimate finds it."
-        if not self.verdict.is_good:
-            return self.verdict.value
+        if not verdict.is_good:
+            return verdict.value
         return "Good: the chains follow log Z." if self.num_lost else "Good: the chains followed log Z throughout."
-
-    @property
-    def kept_row(self) -> Mapping[str, Any]:
-        """The row of the saved parameters, or the last one before them."""
-        earlier = [row for row in self.outcome.rows if row["update"] <= self.outcome.best_update]
-        return earlier[-1] if earlier else {}
 
     @property
     def last_check(self) -> Mapping[str, Any] | None:
@@ -70,12 +56,12 @@ class Summary:
         """The summary as JSON values; numbers that are not finite are None."""
         outcome, check = self.outcome, self.last_check
         return {
-            **{name: _likelihood(self.kept_row, name) for name in _NAMES},
+            **{name: _likelihood(outcome.best_row, name) for name in _NAMES},
             "best_update": outcome.best_update,
             "num_updates": self.num_updates,
             "is_complete": self.is_complete,
             "stopped_early": outcome.stopped_early,
-            "verdict": None if self.verdict is None else self.verdict.label,
+            "verdict": None if outcome.verdict is None else outcome.verdict.label,
             "message": self.message,
             "findings": [{"verdict": f.verdict.label, "seen": f.seen, "cure": f.cure} for f in outcome.findings],
             "num_evaluations": len(outcome.rows),
@@ -92,16 +78,12 @@ class Summary:
 
     def print(self) -> None:
         """Print a table on standard output."""
-        table = Table(show_header=False, box=None, pad_edge=False)
-        for label, value in (*self._likelihood_rows(), *self._run_rows(), *self._verdict_rows(), *self._file_rows()):
-            table.add_row(label, value)
-        console = common.table_console()
-        console.print(table)
+        common.print_rows((*self._likelihood_rows(), *self._run_rows(), *self._verdict_rows(), *self._file_rows()))
         if self.estimate_command is not None:  # on one line, so that it can be copied
-            console.print(f"Go on with: {self.estimate_command}", soft_wrap=True, markup=False)
+            common.table_console().print(f"Go on with: {self.estimate_command}", soft_wrap=True, markup=False)
 
     def _likelihood_rows(self) -> Iterator[tuple[str, str]]:
-        kept = self.kept_row
+        kept = self.outcome.best_row
         for name in _NAMES:
             if name in kept:
                 yield f"{name} log-likelihood", _in_words(kept, name)
@@ -112,17 +94,17 @@ class Summary:
     def _run_rows(self) -> Iterator[tuple[str, str]]:
         stopped = ", stopped early" if self.outcome.stopped_early else "" if self.is_complete else ", interrupted"
         yield "updates", f"{self.num_updates} of {self.settings.num_updates}{stopped}"
-        by = "the best by valid" if "valid" in self.kept_row else "the last"
+        by = "the best by valid" if "valid" in self.outcome.best_row else "the last"
         yield "best update", f"{self.outcome.best_update}, {by}"
         if self.last_check is not None:
             yield "log Z by AIS", _check_in_words(self.last_check)
         yield "seconds", f"{self.seconds:.1f}"
 
     def _verdict_rows(self) -> Iterator[tuple[str, str]]:
-        colour = "yellow" if self.verdict is None else "green" if self.verdict.is_good else "red"
-        yield "verdict", f"[{colour}]{self.message}[/{colour}]"
+        verdict = self.outcome.verdict
+        yield "verdict", common.in_colour(self.message, None if verdict is None else verdict.is_good)
         for finding in self.outcome.findings:
-            yield "", f"{finding.seen}; {finding.cure}."
+            yield "", str(finding)
         if self.num_lost:
             yield "", f"log Z was unknown at {self.num_lost} of {len(self.outcome.rows)} evaluations."
 
@@ -148,7 +130,5 @@ def _number(value: float | None) -> str:
 
 
 def _check_in_words(row: Mapping[str, Any]) -> str:
-    check, tracked = (f"{_number(row[at])} ± {_number(row[error])}" for at, error in (
-        ("ais_log_z", "ais_std_error"), ("log_z", "std_error")
-    ))  # fmt: skip
-    return f"{check} at update {row['update']}; tracked {tracked}"
+    check = f"{_number(row['ais_log_z'])} ± {_number(row['ais_std_error'])} at update {row['update']}"
+    return f"{check}; tracked {_number(row['log_z'])} ± {_number(row['std_error'])}"

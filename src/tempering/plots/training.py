@@ -82,9 +82,8 @@ def _draw_curve(axes: Any, rows: Rows, name: str, colour: str) -> np.ndarray:
     shown = known[:: max(1, -(-len(known) // _MOST_POINTS))]
     if not shown:
         return np.empty(0)
-    values, updates = _column(shown, name), _column(shown, "update")
+    updates, values, low, high = (_column(shown, key) for key in ("update", name, f"{name}_low", f"{name}_high"))
     axes.plot(updates, values, color=colour, linewidth=1.2, label=name)
-    low, high = _column(shown, f"{name}_low"), _column(shown, f"{name}_high")
     axes.fill_between(updates, low, high, color=colour, alpha=0.25, linewidth=0)
     checked = [row for row in known if "ais_log_z" in row]
     if not checked:

@@ -14,10 +14,9 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from tempering.training.outcomes import Outcome, Row, TrainingUpdate
+from tempering.training.outcomes import Outcome, Row, Tracked, TrainingUpdate
 from tempering.training.phases import AbstractNegativePhase, ContrastiveDivergence, PersistentContrastiveDivergence
 from tempering.training.settings import RunSettings, TrainSettings
-from tempering.training.tracked import Tracked
 from tempering.training.tracker import Tracker
 
 if TYPE_CHECKING:
@@ -26,11 +25,7 @@ if TYPE_CHECKING:
     from tempering.training.trainer import Trainer, initial_rbm
 
 # `import tempering` must work without Optax, so what needs it is imported when it is first asked for.
-_MODULES = {
-    "Trainer": "trainer", "TrainingRun": "session", "initial_rbm": "trainer", "make_optimizer": "optimizers",
-    "orthogonal_factor": "optimizers", "rms_spectral": "optimizers", "sharp": "optimizers",
-    "spectral_descent": "optimizers",
-}  # fmt: skip
+_MODULES = {"Trainer": "trainer", "TrainingRun": "session", "initial_rbm": "trainer"}
 __all__ = [
     "AbstractNegativePhase", "ContrastiveDivergence", "Outcome", "PersistentContrastiveDivergence", "Row",
     "RunSettings", "Tracked", "Tracker", "TrainSettings", "Trainer", "TrainingRun", "TrainingUpdate", "initial_rbm",
@@ -39,9 +34,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES.get(name, 'optimizers')}"), name)
 
 
 def __dir__() -> list[str]:

@@ -18,8 +18,7 @@ class Metrics:
             raise InputError("`log_events` needs a `directory` for TensorBoard's events: give one.")
         self.rows: list[dict[str, Any]] = []
         self._directory, self._make_writer = directory, _writer_class() if log_events else None
-        self._lines: Any = None
-        self._events: Any = None
+        self._lines = self._events = None
 
     def open(self, num_updates: int) -> None:
         """Begin to write after so many updates; rows of later ones are dropped, since they will be made again."""
@@ -30,8 +29,7 @@ class Metrics:
             whole = [line for line in file.read_text().split("\n")[:-1] if line]
             self.rows = [row for line in whole if (row := json.loads(line))["update"] <= num_updates]
         self._lines = open(file, "w", encoding="utf-8")  # noqa: SIM115  open until `close`
-        for row in self.rows:
-            self._write(row)
+        self._lines.writelines(map(_line, self.rows))
         if self._make_writer is not None:
             self._events = self._make_writer(str(self._directory / "events"), purge_step=num_updates + 1)
 
@@ -39,7 +37,7 @@ class Metrics:
         """Append a row."""
         self.rows.append(row)
         if self._lines is not None:
-            self._write(row)
+            self._lines.write(_line(row))
         if self._events is not None:
             for name in _CURVES:
                 if row.get(name) is not None:
@@ -47,19 +45,18 @@ class Metrics:
 
     def flush(self) -> None:
         """Write to the disk what is buffered."""
-        for file in (self._lines, self._events):
-            if file is not None:
-                file.flush()
+        for file in filter(None, (self._lines, self._events)):
+            file.flush()
 
     def close(self) -> None:
         """Close the files."""
-        for file in (self._lines, self._events):
-            if file is not None:
-                file.close()
+        for file in filter(None, (self._lines, self._events)):
+            file.close()
         self._lines = self._events = None
 
-    def _write(self, row: dict[str, Any]) -> None:
-        self._lines.write(json.dumps(row) + "\n")
+
+def _line(row: dict[str, Any]) -> str:
+    return json.dumps(row) + "\n"
 
 
 def _writer_class() -> Any:

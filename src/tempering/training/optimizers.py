@@ -27,9 +27,6 @@ FACTORIZATIONS = ("svd", "newton_schulz")
 
 _HIGHEST = jax.lax.Precision.HIGHEST  # a GPU's default of ten bits is too coarse for an orthogonal factor
 _MAX_STRETCH = 1.65  # a larger one makes the largest singular values so small on the way that rounding shows
-_OPTIONS = {"sgd": ("momentum",), "adam": ("b1", "b2", "eps"), "ssd": ("method",)}
-_OPTIONS |= {"rmsspectral": ("decay", "delta", "method")}
-_MOMENTUM = 0.9  # of "sgd", by default
 
 
 def sharp(x: Float[Array, "..."], method: str = "svd") -> Float[Array, "..."]:
@@ -50,10 +47,8 @@ def sharp(x: Float[Array, "..."], method: str = "svd") -> Float[Array, "..."]:
     _check_method(method)
     x = jnp.asarray(x)
     if not jnp.issubdtype(x.dtype, jnp.floating) or x.ndim > 2:
-        raise InputError(
-            f"Expected real scalars, vectors and matrices, got shape {x.shape} of {x.dtype}: "
-            "reshape it, or leave it out by optax.masked."
-        )
+        got = f"got shape {x.shape} of {x.dtype}: reshape it, or leave it out by optax.masked"
+        raise InputError(f"Expected real scalars, vectors and matrices, {got}.")
     if x.size == 0:
         return x
     wide = _at_least_float32(x)
@@ -114,7 +109,8 @@ def spectral_descent(learning_rate: Rate, *, method: str = "svd") -> optax.Gradi
         An Optax transformation.
     """
     _check_method(method)
-    return optax.chain(_by_sharp(method), optax.scale_by_learning_rate(_checked_rate(learning_rate)))
+    by_sharp = optax.stateless(lambda updates, params: jax.tree.map(partial(sharp, method=method), updates))
+    return optax.chain(by_sharp, optax.scale_by_learning_rate(_checked_rate(learning_rate)))
 
 
 class RMSSpectralState(NamedTuple):
@@ -166,9 +162,8 @@ def rms_spectral(
         mean_square = jax.tree.map(averaged, state.mean_square, updates)
         return jax.tree.map(step, updates, mean_square), RMSSpectralState(mean_square)
 
-    return optax.chain(
-        optax.GradientTransformation(init, update), optax.scale_by_learning_rate(_checked_rate(learning_rate))
-    )
+    by_scaled_sharp = optax.GradientTransformation(init, update)
+    return optax.chain(by_scaled_sharp, optax.scale_by_learning_rate(_checked_rate(learning_rate)))
 
 
 @suggests()
@@ -204,18 +199,23 @@ def make_optimizer(
     Returns:
         An Optax transformation.
     """
-    if name not in _OPTIONS:
-        raise InputError(f'Unknown optimizer "{name}". Choose one of: {", ".join(_OPTIONS)}.')
+    if name not in _OPTIMIZERS:
+        raise InputError(f'Unknown optimizer "{name}". Choose one of: {", ".join(_OPTIMIZERS)}.')
+    make, known = _OPTIMIZERS[name]
     asked = {"momentum": momentum, "b1": b1, "b2": b2, "eps": eps, "decay": decay, "delta": delta, "method": method}
     options = {option: value for option, value in asked.items() if value is not None}
     for option in options:
-        if option not in _OPTIONS[name]:
-            raise InputError(f'Optimizer "{name}" has no option "{option}". It takes: {", ".join(_OPTIONS[name])}.')
-    makers: dict[str, Callable[..., optax.GradientTransformation]] = {
-        "sgd": partial(optax.sgd, momentum=_MOMENTUM), "adam": optax.adam,
-        "ssd": spectral_descent, "rmsspectral": rms_spectral,
-    }  # fmt: skip
-    return makers[name](_checked_rate(learning_rate), **options)
+        if option not in known:
+            raise InputError(f'Optimizer "{name}" has no option "{option}". It takes: {", ".join(known)}.')
+    return make(_checked_rate(learning_rate), **options)
+
+
+_OPTIMIZERS: dict[str, tuple[Callable[..., optax.GradientTransformation], tuple[str, ...]]] = {
+    "sgd": (partial(optax.sgd, momentum=0.9), ("momentum",)),
+    "adam": (optax.adam, ("b1", "b2", "eps")),
+    "ssd": (spectral_descent, ("method",)),
+    "rmsspectral": (rms_spectral, ("decay", "delta", "method")),
+}
 
 
 def _factor_by_svd(x: Float[Array, "row column"]) -> Float[Array, "row column"]:
@@ -237,10 +237,6 @@ def _stretches(eps: float) -> list[float]:
 def _at_least_float32(x: Array) -> Array:
     """Half precision is too coarse for sums, and squares of small gradients underflow in it."""
     return x.astype(jnp.promote_types(x.dtype, jnp.float32))
-
-
-def _by_sharp(method: str) -> optax.GradientTransformation:
-    return optax.stateless(lambda updates, params: jax.tree.map(partial(sharp, method=method), updates))
 
 
 def _checked_rate(learning_rate: Rate) -> Any:

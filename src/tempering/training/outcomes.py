@@ -1,16 +1,66 @@
-"""What is known after an update, and what a training run came to. Nothing here needs Optax."""
+"""What is known after an update of a training loop, and what a run came to. Nothing here needs Optax."""
 
 import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
+from scipy.special import stdtrit
 
 from tempering.estimators import Annealed
 from tempering.models import RBM
 from tempering.models.rbm.batch import Parameters
-from tempering.results import MeanLogLikelihood
-from tempering.training.tracked import Tracked
-from tempering.verdicts import Finding, gravest
+from tempering.results import MeanLogLikelihood, jsonable
+from tempering.verdicts import Finding, Verdict, gravest
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Tracked:
+    """log Z after an update, with its error and a verdict; printed, it is one line.
+
+    Attributes:
+        log_z: log Z of the RBM.
+        std_error: Its standard error; infinite where the verdict is not good.
+        dof: Degrees of freedom of the error.
+        num_updates: Updates so far.
+        findings: Why log Z cannot be believed; empty where it can.
+        is_anchored: Whether log Z was estimated from scratch at this update.
+    """
+
+    log_z: float
+    std_error: float
+    dof: int
+    num_updates: int
+    findings: tuple[Finding, ...] = ()
+    is_anchored: bool = False
+
+    @property
+    def verdict(self) -> Verdict:
+        """The gravest finding, or `Verdict.GOOD`."""
+        return gravest(self.findings)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of log Z, by Student's t."""
+        reach = float(stdtrit(self.dof, 0.975)) * self.std_error
+        return self.log_z - reach, self.log_z + reach
+
+    def mean_log_likelihood(self, mean_log_density: float, num_rows: int) -> MeanLogLikelihood:
+        """The mean of log p(v) = log f(v) − log Z over rows of data.
+
+        Args:
+            mean_log_density: The mean of log f(v) over the rows.
+            num_rows: How many rows there are.
+
+        Returns:
+            The mean log-likelihood, with the error and the interval of log Z.
+        """
+        low, high = self.interval
+        band = (mean_log_density - high, mean_log_density - low)
+        return MeanLogLikelihood(mean_log_density - self.log_z, self.std_error, band, num_rows)
+
+    def __repr__(self) -> str:
+        seen = "".join(f", {finding.seen}" for finding in self.findings)
+        found = f"log Z {self.log_z:.3f} ± {self.std_error:.3f}, {self.verdict.label}{seen}"
+        return f"update {self.num_updates}: {found}{', estimated from scratch' if self.is_anchored else ''}"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -77,7 +127,7 @@ class Row:
             found |= {"verdict": self.tracked.verdict.label, "anchored": self.tracked.is_anchored}
         if self.ais_check is not None:
             found |= {"ais_log_z": self.ais_check.log_z, "ais_std_error": self.ais_check.std_error}
-        return {name: _plain(value) for name, value in found.items()}
+        return jsonable(found)
 
     def __repr__(self) -> str:
         return f"{self.stage} {self.num_updates}: {', '.join(self.phrases) or 'likelihood not evaluated'}"
@@ -105,8 +155,7 @@ class TrainingUpdate:
         return repr(Row(self.num_updates, self.train, self.valid, self.tracked))
 
 
-@dataclasses.dataclass(frozen=True)
-class Best:
+class Best(NamedTuple):
     """The update with the highest mean log-likelihood of the validation rows so far."""
 
     num_updates: int
@@ -135,20 +184,23 @@ class Outcome:
     rows: list[dict[str, Any]]
     findings: tuple[Finding, ...]
 
+    @property
+    def verdict(self) -> Verdict | None:
+        """The verdict on log Z at the end; None where it was not tracked."""
+        return gravest(self.findings) if self.rows else None
+
+    @property
+    def best_row(self) -> dict[str, Any]:
+        """The row of `best`, or the last one before it; empty where there is none."""
+        return next((row for row in reversed(self.rows) if row["update"] <= self.best_update), {})
+
     def __repr__(self) -> str:
-        known = next((row for row in reversed(self.rows) if row["update"] <= self.best_update), {})
+        known = self.best_row
         values = [f"{name} {known[name]:.3f}" for name in ("train", "valid") if known.get(name) is not None]
-        verdict = gravest(self.findings).label if self.rows else "likelihood not tracked"
+        verdict = "likelihood not tracked" if self.verdict is None else self.verdict.label
         early = ["stopped early"] if self.stopped_early else []
         return f"best update {self.best_update}: {', '.join([*values, *early, verdict])}"
 
 
 def _pm(value: float, std_error: float) -> str:
     return f"{value:.3f} ± {std_error:.3f}"
-
-
-def _plain(value: Any) -> Any:
-    """Infinite and undefined numbers are not JSON."""
-    if isinstance(value, float | np.floating):
-        return float(value) if np.isfinite(value) else None
-    return value

@@ -13,16 +13,18 @@ import numpy as np
 
 from tempering._signatures import suggests
 from tempering.estimators import Annealed
+from tempering.ladder import Ladder
 from tempering.models import RBM
 from tempering.models.rbm.batch import Parameters, product
+from tempering.sampling import Setup
 from tempering.sampling.directory import RunDirectory, filled
-from tempering.training.annealed_check import annealed_log_z
 from tempering.training.metrics import Metrics
 from tempering.training.outcomes import Best, Outcome, Row, TrainingUpdate
 from tempering.training.settings import RunSettings, TrainSettings
 from tempering.training.tracker import as_rbm
 from tempering.training.trainer import Trainer
 from tempering.verdicts import Finding, Verdict
+from tempering.warmups import AnnealedStart
 
 SAVE_SECONDS = 30.0  # between two checkpoints
 _CHECKS = 2**30  # part of the random key, far from the numbers of updates
@@ -129,9 +131,8 @@ class TrainingRun:
         """
         finite = self._last_finite if self.has_diverged else None
         last = self.trainer.rbm if finite is None else as_rbm(finite)
-        best, update = (last, self.trainer.num_updates) if self.best is None else (
-            as_rbm(self.best.parameters), self.best.num_updates
-        )  # fmt: skip
+        best = last if self.best is None else as_rbm(self.best.parameters)
+        update = (self.best or self.trainer).num_updates
         return Outcome(last, best, update, self.stopped_early, self.metrics.rows, self.findings)
 
     def save_model(self, path: str | Path) -> None:
@@ -173,19 +174,22 @@ class TrainingRun:
             if not self.has_diverged:
                 self._last_finite = update.parameters
         if row.valid is not None and row.tracked is not None and row.tracked.verdict is Verdict.GOOD:
-            low, high = row.valid.interval
             if self.best is None or row.valid.value > self.best.value:
-                self.best = Best(row.num_updates, row.valid.value, (low, high), update.parameters)
-            self.stopped_early = self.settings.early_stop and high < self.best.interval[0]
+                self.best = Best(row.num_updates, row.valid.value, row.valid.interval, update.parameters)
+            self.stopped_early = self.settings.early_stop and row.valid.interval[1] < self.best.interval[0]
         return row
 
     def _check(self, update: TrainingUpdate) -> Annealed | None:
-        """log Z by annealed importance sampling, where it is due."""
+        """log Z by annealing from the data's frequencies to the RBM in equal steps of β, where it is due."""
         checking = self.settings.checking
         if checking is None or update.num_updates % checking.every:
             return None
         key = jax.random.fold_in(self.trainer.key, _CHECKS + update.num_updates)
-        return annealed_log_z(key, as_rbm(update.parameters), self.data.mean(axis=0), checking)
+        rbm = as_rbm(update.parameters)
+        ladder = Ladder.create(rbm.path(self.data.mean(axis=0), np.linspace(0.0, 1.0, 2)))
+        setup = Setup(key, ladder, rbm.move(), checking.num_chains)
+        *_, ended = AnnealedStart(anneal_steps=checking.num_steps).first(setup).walk(key)
+        return Annealed.from_weights(ended.recording.log_weights(), ladder.path.log_z_base())
 
     def _make_trainer(self, settings: TrainSettings, rbm: RBM | None = None) -> Trainer:
         values = {field.name: getattr(settings, field.name) for field in dataclasses.fields(TrainSettings)}
@@ -202,9 +206,8 @@ class TrainingRun:
         if self._last_finite is not None:
             trees["last_finite"] = self._last_finite
         if self.best is not None:
-            best = self.best
-            about["best"] = {"num_updates": best.num_updates, "value": best.value, "interval": list(best.interval)}
-            trees["best"] = best.parameters
+            about["best"] = self.best._asdict()
+            trees["best"] = about["best"].pop("parameters")
         self._unsaved = about, trees
         if time.monotonic() - self._saved_at > SAVE_SECONDS:
             self._save()
@@ -224,18 +227,13 @@ class TrainingRun:
         if "last_finite.0" in arrays:
             self._last_finite = filled("last_finite", self.trainer.state.parameters, arrays)
         if about["best"] is not None:
-            parameters = filled("best", self.trainer.state.parameters, arrays)
-            low, high = about["best"]["interval"]
-            self.best = Best(about["best"]["num_updates"], about["best"]["value"], (low, high), parameters)
+            self.best = Best(**about["best"], parameters=filled("best", self.trainer.state.parameters, arrays))
 
 
 def _identity(data: np.ndarray, valid: Any, settings: RunSettings) -> dict[str, Any]:
     """What must be the same when a run is resumed: all settings but its length, and the data."""
-    plain = {field.name: str(getattr(settings, field.name)) for field in dataclasses.fields(settings)}
-    plain.pop("num_updates")
-    rows = {"data": data} if valid is None else {"data": data, "valid": np.asarray(valid)}
-    hashes = {
-        name: hashlib.sha256(np.ascontiguousarray(rows, np.float32).tobytes()).hexdigest()[:16]
-        for name, rows in rows.items()
-    }
-    return plain | hashes
+    identity = {name: str(value) for name, value in vars(settings).items() if name != "num_updates"}
+    for name, rows in (("data", data), ("valid", valid)):
+        if rows is not None:
+            identity[name] = hashlib.sha256(np.ascontiguousarray(rows, np.float32).tobytes()).hexdigest()[:16]
+    return identity

@@ -6,6 +6,7 @@ update, so the error includes the correlation between updates.
 """
 
 import dataclasses
+from typing import NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
@@ -19,6 +20,8 @@ from tempering.models import HiddenBitsState, RBMPath
 from tempering.models.rbm.batch import Moments, MomentSums, Parameters, largest_field
 from tempering.sampling import walk_chain
 from tempering.stats import TemperingStats
+
+ByGroup: TypeAlias = Float[Array, "group rung"]
 
 _KERNEL = SimulatedTempering(BlockGibbs())
 _MOMENT_EVERY = 5  # sweeps between two sums of moments: one costs half a sweep, and successive sweeps are alike
@@ -34,7 +37,7 @@ class TemperedChains(eqx.Module):
 
     ladder: Ladder  # under the present parameters, with log Ẑ_k relative to rung 0
     positions: Position  # leading axes: group, chain
-    log_z_without: Float[Array, "group rung"]  # log Ẑ_k with one group left out
+    log_z_without: ByGroup  # log Ẑ_k with one group left out
     innovation: Scalar  # exponential mean over updates
     innovation_without: Float[Array, " group"]  # the same with one group left out
 
@@ -111,15 +114,14 @@ def _with_parameters(ladder: Ladder, rbm: Parameters) -> Ladder:
     return dataclasses.replace(ladder, path=path.with_parameters(*rbm))
 
 
-@dataclasses.dataclass(frozen=True)
-class _Jackknifed:
+class _Jackknifed(NamedTuple):
     """An estimate from all groups, and from all but one."""
 
     pooled: PerRung
-    without: Float[Array, "group rung"]
+    without: ByGroup
 
     @classmethod
-    def log_ratio(cls, above: Float[Array, "group rung"], below: Float[Array, "group #rung"]) -> "_Jackknifed":
+    def log_ratio(cls, above: ByGroup, below: Float[Array, "group #rung"]) -> "_Jackknifed":
         """log(Σ above / Σ below), with sums over groups."""
         tops, bottoms = jnp.sum(above, axis=0), jnp.sum(below, axis=0)
         return cls(_log(tops) - _log(bottoms), _log(tops - above) - _log(bottoms - below))
@@ -149,9 +151,7 @@ def _backward_change(old: Ladder, new: Ladder, positions: Position) -> _Jackknif
     return _Jackknifed.log_ratio(jnp.sum(share, axis=1), jnp.sum(weighted, axis=1))
 
 
-def _sweep(
-    key: Key, ladder: Ladder, positions: Position, num_sweeps: int
-) -> tuple[Position, Float[Array, "group rung"], Array, Moments]:
+def _sweep(key: Key, ladder: Ladder, positions: Position, num_sweeps: int) -> tuple[Position, ByGroup, Array, Moments]:
     """The chains after the sweeps, Σ q(k | x) of each group, draws that were not finite, and the target's moments."""
     path = ladder.path
     assert isinstance(path, RBMPath)
@@ -179,7 +179,7 @@ def _sweep(
     return positions, sums, jnp.sum(records.num_nonfinite), moments.mean()
 
 
-def _correction(sums: Float[Array, "group rung"], log_prior: PerRung) -> _Jackknifed:
+def _correction(sums: ByGroup, log_prior: PerRung) -> _Jackknifed:
     """log(ĉ_k r_0 / (ĉ_0 r_k))."""
     by_prior = sums * jnp.exp(-log_prior)
     return _Jackknifed.log_ratio(by_prior, by_prior[:, :1])

@@ -22,9 +22,9 @@ from tempering.models.rbm.binary import Base
 from tempering.results import MeanLogLikelihood
 from tempering.sampling.directory import filled
 from tempering.training.anchor import find_anew, left_out
+from tempering.training.outcomes import Tracked
 from tempering.training.settings import check_alpha
 from tempering.training.tempered import Reading, TemperedChains, follow
-from tempering.training.tracked import Tracked
 from tempering.verdicts import Finding, Verdict
 from tempering.warmups import AnnealedStart
 
@@ -301,20 +301,16 @@ def _findings(reading: Reading) -> tuple[Finding, ...]:
     is_sound = np.all(np.isfinite(reading.log_z)) and reading.largest_field < MAX_FIELD  # False where it is NaN
     if reading.num_nonfinite > 0 or not is_sound:
         return (_diverged(),)
-    rung = int(np.argmin(reading.occupancy))
-    lag = _lag(reading)
+    rung, lag = int(np.argmin(reading.occupancy)), _lag(reading)
+    share = reading.occupancy[rung]
     reasons = [
         (reading.overlap < MIN_OVERLAP, f"an update left {float(reading.overlap):.1%} of the chains effective"),
-        (
-            reading.occupancy[rung] < MIN_OCCUPANCY,
-            f"rung {rung} has {reading.occupancy[rung]:.2g} of what it should have",
-        ),
+        (share < MIN_OCCUPANCY, f"rung {rung} has {share:.2g} of what it should have"),
         (lag > MAX_LAG, f"log Z runs {lag:.1f} nats behind"),
     ]
     seen = "; ".join(text for holds, text in reasons if holds)
-    if not seen:
-        return ()
-    return (Finding(Verdict.LOST, seen, "lower the learning rate, or give the tracker more sweeps or chains"),)
+    cure = "lower the learning rate, or give the tracker more sweeps or chains"
+    return (Finding(Verdict.LOST, seen, cure),) if seen else ()
 
 
 def _diverged() -> Finding:

@@ -17,12 +17,9 @@ from tempering.models.rbm.batch import Chains, Moments, Parameters, moments_of, 
 from tempering.sampling.directory import filled
 from tempering.training.optimizers import make_optimizer, optax
 from tempering.training.outcomes import TrainingUpdate
-from tempering.training.phases import (
-    AbstractNegativePhase,
-    ContrastiveDivergence,
-    PersistentContrastiveDivergence,
-    loss_gradient,
-)
+from tempering.training.phases import AbstractNegativePhase, loss_gradient
+from tempering.training.phases import ContrastiveDivergence as CD
+from tempering.training.phases import PersistentContrastiveDivergence as PCD
 from tempering.training.settings import TrainSettings
 from tempering.training.tempered import Reading, TemperedChains, follow
 from tempering.training.tracker import TRACKER_SWEEPS, Tracker, as_rbm, device_parameters
@@ -181,7 +178,7 @@ class Trainer:
         tracked = tracker.assess()
         means = jax.device_get(log_densities)
         found = {name: tracked.mean_log_likelihood(float(means[name]), len(rows)) for name, rows in self.rows.items()}
-        return TrainingUpdate(number, before, tracked, found["train"], found.get("valid"))
+        return TrainingUpdate(number, before, tracked, **found)
 
     @property
     def is_whole(self) -> bool:
@@ -268,9 +265,9 @@ def _make_optimizer(settings: TrainSettings) -> Any:
 def _make_phase(settings: TrainSettings) -> AbstractNegativePhase | None:
     """The negative phase; None for tempered training, where the tracked chains give the moments."""
     if settings.method == "cd":
-        return ContrastiveDivergence(settings.num_sweeps)
+        return CD(settings.num_sweeps)
     if settings.method == "pcd":
-        return PersistentContrastiveDivergence(settings.num_chains, settings.num_sweeps)
+        return PCD(settings.num_chains, settings.num_sweeps)
     return None
 
 
@@ -278,7 +275,6 @@ def _make_tracker(settings: TrainSettings, rbm: RBM, frequencies: np.ndarray) ->
     """Tempered training needs its chains, tracked or not; "pcd" and "cd" get a tracker of the default size."""
     if settings.method != "tempered" and not settings.is_tracked:
         return None
-    own: dict[str, Any] = {} if settings.method != "tempered" else {
-        "num_chains": settings.num_chains, "num_sweeps": settings.num_sweeps, "rung_weights": settings.rung_weights
-    }  # fmt: skip
-    return Tracker(rbm, frequencies, num_rungs=settings.num_rungs, alpha=settings.alpha, seed=settings.seed, **own)
+    own = ("num_chains", "num_sweeps", "rung_weights") if settings.method == "tempered" else ()
+    options = {name: getattr(settings, name) for name in ("num_rungs", "alpha", "seed", *own)}
+    return Tracker(rbm, frequencies, **options)
