@@ -138,8 +138,6 @@ def _check_moments(*moments: np.ndarray) -> None:
     dim = shapes[0][0] if len(shapes[0]) == 1 else 0
     if dim == 0 or shapes != [(dim,), (dim, dim)] * 2:
         came = ", ".join(map(str, shapes))
-        raise InputError(
-            f"GaussianMomentPath needs a mean (dim,) and a covariance (dim, dim) at both ends; got {came}."
-        )
+        raise InputError(f"GaussianMomentPath needs means (dim,) and covariances (dim, dim) at both ends; got {came}.")
     for moment in moments:
         check_finite("Every mean and covariance of a GaussianMomentPath", moment)

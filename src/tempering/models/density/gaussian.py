@@ -94,8 +94,6 @@ def _checked_moments(mean: Numbers, covariance: Numbers) -> tuple[np.ndarray, np
     center, spread = finite_arrays("Gaussian", mean=mean, covariance=covariance)
     dim = center.size
     if center.ndim != 1 or dim == 0 or spread.shape not in ((), (dim,), (dim, dim)):
-        wanted = "(dim,) and (dim, dim), (dim,) or ()"
-        raise InputError(
-            f"Gaussian(mean, covariance) must have shapes {wanted}; got {center.shape} and {spread.shape}."
-        )
+        wanted, came = "(dim,) and (dim, dim), (dim,) or ()", f"{center.shape} and {spread.shape}"
+        raise InputError(f"Gaussian(mean, covariance) must have shapes {wanted}; got {came}.")
     return center, spread if spread.ndim == 2 else spread * np.eye(dim)

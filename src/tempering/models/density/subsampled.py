@@ -66,7 +66,6 @@ def _checked_length(log_likelihoods: Any, prior: AbstractBase) -> int:
     shape = getattr(answer, "shape", None)
     if shape is None or len(shape) != 1 or shape[0] == 0:
         cure = " Do not add it up; or use tp.Posterior." if shape == () else ""
-        raise InputError(
-            f"`log_likelihoods` must return a vector, a number a datum; got {describe_form(answer)}.{cure}"
-        )
+        came = describe_form(answer)
+        raise InputError(f"`log_likelihoods` must return a vector, one number a datum; got {came}.{cure}")
     return shape[0]
