@@ -88,6 +88,10 @@ class CategoricalRBM(AbstractListedBitsModel):
             raise wrong_base('"uniform", "bias" or rows of categories', base)
         return np.zeros_like(self.vbias) if base == "uniform" else self.vbias
 
+    def largest_field(self) -> float:
+        """The largest hidden field |a_j| of any row, up to which all rungs at once must hold."""
+        return largest_field_of(self.weights, self.hbias)
+
     def checked_data(self, data: Any) -> Int[np.ndarray, "row visible"]:
         data = checked_rows(data, self.num_visible, "CategoricalRBM")
         if not np.isin(data, np.arange(self.num_categories)).all():
@@ -117,7 +121,7 @@ class CategoricalRBMPath(AbstractHiddenBitsPath):
             base_logits: c_A, see `CategoricalRBM.base_logits`.
             betas: inverse temperatures that rise from 0 to 1.
         """
-        bound = largest_field_of(rbm.weights, rbm.hbias)
+        bound = rbm.largest_field()
         return cls.for_model(rbm, betas, lambda b: fit_softplus_sums(b, bound), base_logits=base_logits)
 
     def log_z_visible(self) -> float:
