@@ -15,7 +15,7 @@ import exact
 import tempering as tp
 from tempering.ladder import AbstractPath
 from tempering.models import CategoricalRBM, GaussianRBM
-from tempering.models.rbm import hidden_bits
+from tempering.models.rbm import arrays
 
 BETAS = np.array([0.0, 0.4, 1.0])
 MANY = np.linspace(0, 1, 100)
@@ -245,13 +245,13 @@ def test_gaussian_base_from_data():
 
 def test_sums_hold_for_fields_of_any_size():
     """A Gaussian unit can be anywhere: log f is right at fields of 0, of 10⁵, and in between."""
-    sums = hidden_bits.sums_for_any_field(MANY)
+    sums = arrays.sums_for_any_field(MANY)
     assert sums is not None
     fields = np.concatenate([np.linspace(0, 40, 200), np.geomspace(40, 1e5, 300)])
     modes = jax.vmap(lambda a: sums.modes(a[None]))(jnp.asarray(fields, jnp.float32))
     values = np.asarray(modes, np.float64) @ np.asarray(sums.expand, np.float64).T
     np.testing.assert_allclose(values, np.log1p(np.exp(-np.outer(fields, MANY))), atol=1e-6)
-    assert hidden_bits.sums_for_any_field(np.linspace(0, 1, 1000)) is None  # the plain way, not a wrong one
+    assert arrays.sums_for_any_field(np.linspace(0, 1, 1000)) is None  # the plain way, not a wrong one
 
 
 def test_gaussian_exact_log_z():

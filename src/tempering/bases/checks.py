@@ -25,20 +25,33 @@ def as_float_array(array: np.ndarray) -> Array:
     return jnp.asarray(array, jnp.result_type(float))
 
 
-def finite_arrays(base: str, **values: Numbers) -> list[np.ndarray]:
-    """Arguments as finite float64 arrays, broadcast to one shape."""
-    names = ", ".join(values)
+def finite_arrays(owner: str, **values: Numbers) -> list[np.ndarray]:
+    """Arguments of `owner(...)` as finite float64 arrays."""
     try:
         arrays = [np.asarray(value, np.float64) for value in values.values()]
     except (TypeError, ValueError):
-        raise InputError(f"{base}({names}) must be arrays of numbers, known before anything is compiled.") from None
+        rule = "must be arrays of numbers, known before anything is compiled"
+        raise InputError(f"{owner}({', '.join(values)}) {rule}.") from None
     for name, array in zip(values, arrays, strict=True):
-        check_argument(base, name, bool(np.isfinite(array).all()), "must be finite: an infinite base is improper")
+        check_argument(owner, name, bool(np.isfinite(array).all()), "must be finite: infinite densities are improper")
+    return arrays
+
+
+def fitting_arrays(owner: str, **values: Numbers) -> list[np.ndarray]:
+    """Arguments of `owner(...)` as finite float64 arrays, broadcast to one shape."""
+    arrays = finite_arrays(owner, **values)
     try:
         return list(np.broadcast_arrays(*arrays))
     except ValueError:
         shapes = ", ".join(str(array.shape) for array in arrays)
-        raise InputError(f"{base}({names}) must have shapes that fit together, got {shapes}.") from None
+        raise InputError(f"{owner}({', '.join(values)}) must have shapes that fit together, got {shapes}.") from None
+
+
+def check_finite(name: str, array: np.ndarray) -> None:
+    """Refuse an array with numbers that are NaN or infinite."""
+    num_bad = np.sum(~np.isfinite(array))
+    if num_bad:
+        raise InputError(f"{name} must be finite, got {num_bad} NaN or infinite values.")
 
 
 def is_positive(array: np.ndarray) -> bool:

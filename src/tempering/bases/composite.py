@@ -34,15 +34,13 @@ class Product(AbstractBase):
             parts: a pytree of bases, or of distributions with `log_prob` and `sample`.
         """
         self.parts = jax.tree.map(as_base, parts, is_leaf=_is_density)
-        check_argument(
-            "Product", "parts", bool(jax.tree.leaves(self.parts, is_leaf=_is_density)), "must hold a base or more"
-        )
+        has_parts = bool(jax.tree.leaves(self.parts, is_leaf=_is_density))
+        check_argument("Product", "parts", has_parts, "must hold a base or more")
 
     def log_density(self, x: State) -> Scalar:
         parts, form = jax.tree.flatten(self.parts, is_leaf=_is_density)
-        return sum(
-            (part.log_density(own) for part, own in zip(parts, form.flatten_up_to(x), strict=True)), jnp.zeros(())
-        )
+        logs = (part.log_density(own) for part, own in zip(parts, form.flatten_up_to(x), strict=True))
+        return sum(logs, jnp.zeros(()))
 
     def sample(self, key: Key) -> State:
         parts, form = jax.tree.flatten(self.parts, is_leaf=_is_density)
@@ -66,7 +64,21 @@ class Distribution(AbstractBase):
     distribution: Any
 
     def __check_init__(self) -> None:
-        _check_distribution(self)
+        """Refuse a distribution that cannot be drawn from, one over integers, and one on a surface."""
+        name = type(self.distribution).__name__
+        keys = jax.random.split(jax.random.key(0), _NUM_TRIALS)
+        try:
+            draws = jax.jit(jax.vmap(self.sample))(keys)
+            jax.eval_shape(jax.vmap(self.log_density), draws)
+        except Exception as error:  # whatever another library raises
+            why = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+            cause = f"cannot be a base, because it cannot be drawn from and evaluated with JAX ({why})"
+            raise InputError(f"A {name} {cause}. Is it improper, or of a library that does not use JAX?") from error
+        if not all(jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in jax.tree.leaves(draws)):
+            raise InputError(f"A {name} is over integers; a base must be over real numbers. For bits use tp.Bernoulli.")
+        if not np.any(jax.jit(jax.vmap(self.is_inside))(jax.tree.map(_nudged, draws))):
+            cure = "Use coordinates that are free, such as those of tp.from_numpyro."
+            raise InputError(f"A {name} lies on a surface, as vectors of sum 1 do, and moves would leave it. {cure}")
 
     def log_density(self, x: State) -> Scalar:
         log_prob = jnp.sum(self.distribution.log_prob(x))  # over a batch shape, if there is one
@@ -99,32 +111,8 @@ def as_base(density: Any) -> AbstractBase:
         return Distribution(density)
     came = f"the class {density.__name__} itself" if isinstance(density, type) else f"a {type(density).__name__}"
     cure = " Wrap several of them in tp.Product." if isinstance(density, dict | list | tuple) else ""
-    raise InputError(
-        "`base` must be a base such as tp.Normal(mean, std), or a distribution with `log_prob` and `sample`; "
-        f"got {came}.{cure}"
-    )
-
-
-def _check_distribution(base: Distribution) -> None:
-    """Refuse a distribution that cannot be drawn from, one over integers, and one on a surface."""
-    name = type(base.distribution).__name__
-    keys = jax.random.split(jax.random.key(0), _NUM_TRIALS)
-    try:
-        draws = jax.jit(jax.vmap(base.sample))(keys)
-        jax.eval_shape(jax.vmap(base.log_density), draws)
-    except Exception as error:  # whatever another library raises
-        why = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-        raise InputError(
-            f"A {name} cannot be a base, because it cannot be drawn from and evaluated with JAX ({why}). "
-            "Is it improper, or of a library that does not use JAX?"
-        ) from error
-    if not all(jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in jax.tree.leaves(draws)):
-        raise InputError(f"A {name} is over integers; a base must be over real numbers. For bits use tp.Bernoulli.")
-    if not np.any(jax.jit(jax.vmap(base.is_inside))(jax.tree.map(_nudged, draws))):
-        raise InputError(
-            f"A {name} lies on a surface, such as vectors that sum to 1, and moves would leave it. "
-            "Use coordinates that are free, such as those of tp.from_numpyro."
-        )
+    accepted = "a base such as tp.Normal(mean, std), or a distribution with `log_prob` and `sample`"
+    raise InputError(f"`base` must be {accepted}; got {came}.{cure}")
 
 
 def _nudged(draws: Array) -> Array:

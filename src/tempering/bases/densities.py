@@ -12,7 +12,7 @@ from scipy.special import gammaln
 from tempering._precision import product
 from tempering._types import Key, LogF, Numbers, Scalar, State
 from tempering.bases.base import AbstractBase
-from tempering.bases.checks import as_float_array, check_argument, cholesky, finite_arrays, is_positive
+from tempering.bases.checks import as_float_array, check_argument, cholesky, finite_arrays, fitting_arrays, is_positive
 
 _LOG_2PI = float(np.log(2 * np.pi))
 
@@ -94,17 +94,15 @@ class Normal(AbstractBase):
         """
         self.is_correlated = covariance is not None
         if covariance is None:
-            center, scale = finite_arrays("Normal", mean=mean, std=std)
+            center, scale = fitting_arrays("Normal", mean=mean, std=std)
             check_argument("Normal", "std", is_positive(scale), "must be positive")
         else:
-            check_argument(
-                "Normal", "std", np.ndim(std) == 0 and std == 1.0, "must be left out where a covariance is given"
-            )
-            (center,), (matrix,) = finite_arrays("Normal", mean=mean), finite_arrays("Normal", covariance=covariance)
+            is_left_out = np.ndim(std) == 0 and std == 1.0
+            check_argument("Normal", "std", is_left_out, "must be left out where a covariance is given")
+            center, matrix = finite_arrays("Normal", mean=mean, covariance=covariance)
             wanted = (center.size, center.size)
-            check_argument(
-                "Normal", "covariance", matrix.shape == wanted, f"must have shape {wanted}, got {matrix.shape}"
-            )
+            rule = f"must have shape {wanted}, got {matrix.shape}"
+            check_argument("Normal", "covariance", matrix.shape == wanted, rule)
             scale = cholesky("Normal", "covariance", matrix)
         self.mean, self.scale = as_float_array(center), as_float_array(scale)
 
@@ -145,11 +143,11 @@ class Student(AbstractBase):
             mean: the centre.
             scale: the scale, positive.
         """
-        freedom, center, spread = finite_arrays("Student", df=df, mean=mean, scale=scale)
+        freedom, center, spread = fitting_arrays("Student", df=df, mean=mean, scale=scale)
         check_argument("Student", "df", is_positive(freedom), "must be positive")
         check_argument("Student", "scale", is_positive(spread), "must be positive")
         log_norms = gammaln((freedom + 1) / 2) - gammaln(freedom / 2) - np.log(np.pi * freedom) / 2 - np.log(spread)
-        self.df, self.mean, self.scale = as_float_array(freedom), as_float_array(center), as_float_array(spread)
+        self.df, self.mean, self.scale = map(as_float_array, (freedom, center, spread))
         self.log_norm = as_float_array(np.asarray(log_norms.sum()))
 
     def log_density(self, x: Float[Array, "..."]) -> Scalar:
@@ -181,8 +179,7 @@ class Uniform(AbstractBase):
             low: the lower ends, finite.
             high: the upper ends, finite and above `low`.
         """
-        ends = finite_arrays("Uniform", low=low, high=high)
-        self.low, self.high = (as_float_array(end) for end in ends)
+        self.low, self.high = map(as_float_array, fitting_arrays("Uniform", low=low, high=high))
         # Compared as they are on the device: two ends may differ in float64 alone.
         is_box = bool(np.all(np.asarray(self.low) < np.asarray(self.high)))
         check_argument("Uniform", "low, high", is_box, "must have low < high everywhere")

@@ -25,9 +25,12 @@ class AbstractModel(eqx.Module):
 
     Attributes:
         stuck_advice: what to do where chains do not travel along the ladder, see `advice`.
+        reads_rows: whether the model describes rows of data: then `log_density` takes them, and chains can start from
+            them.
     """
 
     stuck_advice: ClassVar[str | None] = None
+    reads_rows: ClassVar[bool] = False
 
     @abc.abstractmethod
     def path(self, base: Any, betas: HostPerRung) -> AbstractPath:
@@ -61,11 +64,6 @@ class AbstractModel(eqx.Module):
             The number, or None.
         """
         return None
-
-    @property
-    def reads_rows(self) -> bool:
-        """Whether the model describes rows of data: then `log_density` takes them, and chains can start from them."""
-        return False
 
     def log_density(self, data: Any) -> Float[np.ndarray, " row"]:
         """log f of each row of data, for a model with `reads_rows`.

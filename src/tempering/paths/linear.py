@@ -2,7 +2,6 @@
 
 import abc
 import dataclasses
-from typing import TypeVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -14,10 +13,15 @@ from tempering._types import HostPerRung, Key, LogF, PerRung, Rung, Scalar, Stat
 from tempering.bases import AbstractBase
 from tempering.ladder import AbstractPath, checked_betas
 
-P = TypeVar("P", bound=AbstractPath)
+
+class AbstractRespacedPath(AbstractPath):
+    """A path of which nothing but the field `betas` depends on the inverse temperatures."""
+
+    def with_betas(self, betas: HostPerRung) -> AbstractPath:
+        return dataclasses.replace(self, betas=float32_betas(betas))
 
 
-class AbstractBasedPath(AbstractPath):
+class AbstractBasedPath(AbstractRespacedPath):
     """A path that starts at a distribution of `tempering.bases`.
 
     Attributes:
@@ -32,11 +36,8 @@ class AbstractBasedPath(AbstractPath):
     def sample_base(self, key: Key) -> State:
         return self.base.sample(key)
 
-    def with_betas(self, betas: HostPerRung) -> AbstractPath:
-        return replace_betas(self, betas)
 
-
-class AbstractLinearPath(AbstractPath):
+class AbstractLinearPath(AbstractRespacedPath):
     """A path on which log f is linear in β: log f_k(x) = log p_1(x) + β_k Δ_x, with one number Δ_x per state."""
 
     @abc.abstractmethod
@@ -54,9 +55,6 @@ class AbstractLinearPath(AbstractPath):
 
     def feature_matrix(self) -> Float[np.ndarray, "rung feature"]:
         return np.asarray(self.betas, np.float64)[:, None]  # log f_k = log p_1 + β_k Δ
-
-    def with_betas(self, betas: HostPerRung) -> AbstractPath:
-        return replace_betas(self, betas)
 
 
 class GeometricPath(AbstractLinearPath, AbstractBasedPath):
@@ -140,18 +138,11 @@ def float32_betas(betas: HostPerRung) -> PerRung:
     return jnp.asarray(checked_betas(betas), jnp.float32)
 
 
-def replace_betas(path: P, betas: HostPerRung) -> P:
-    """A copy of a path with other inverse temperatures, where nothing else depends on them."""
-    return dataclasses.replace(path, betas=float32_betas(betas))
-
-
 def checked_base(base: AbstractBase) -> AbstractBase:
     """The base, refused if it is improper."""
     if not np.isfinite(base.log_z()):
-        raise InputError(
-            f"`base` is improper: its log_z() is {base.log_z()}, and nothing can be tempered from a density "
-            "without a normaliser. Choose a base that integrates, such as a wide normal density."
-        )
+        why = f"its log_z() is {base.log_z()}, and nothing can be tempered from a density without a normaliser"
+        raise InputError(f"`base` is improper: {why}. Choose a base that integrates, such as a wide normal density.")
     return base
 
 

@@ -10,12 +10,11 @@ from jaxtyping import Array, Float
 from tempering._errors import InputError
 from tempering._precision import product
 from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar
-from tempering.bases.checks import cholesky
-from tempering.ladder import AbstractPath
-from tempering.paths.linear import float32_betas, replace_betas
+from tempering.bases.checks import as_float_array, check_finite, cholesky
+from tempering.paths.linear import AbstractRespacedPath, float32_betas
 
 
-class GaussianMomentPath(AbstractPath):
+class GaussianMomentPath(AbstractRespacedPath):
     """Gaussians f_β(x) = exp(−½ (x − μ_β)ᵀ Σ_β⁻¹ (x − μ_β)), whose first two moments are averages of the two ends':
 
         μ_β = (1 − β) μ_0 + β μ_1,    Σ_β = (1 − β) Σ_0 + β Σ_1 + β(1 − β) (μ_1 − μ_0)(μ_1 − μ_0)ᵀ.
@@ -65,19 +64,17 @@ class GaussianMomentPath(AbstractPath):
         ratios, rotation = np.linalg.eigh(np.linalg.solve(lower, half.T))
         root = lower @ rotation
         whitener = rotation.T @ np.linalg.inv(lower)
-        arrays = (base_mean, root, whitener, ratios, whitener @ (mean - base_mean))
-        names = ("mean", "root", "whitener", "ratios", "shift")
-        fields = {name: jnp.asarray(a, jnp.result_type(float)) for name, a in zip(names, arrays, strict=True)}
-        return cls(**fields, betas=float32_betas(betas))
+        shift = whitener @ (mean - base_mean)
+        arrays = {"mean": base_mean, "root": root, "whitener": whitener, "ratios": ratios, "shift": shift}
+        return cls(**jax.tree.map(as_float_array, arrays), betas=float32_betas(betas))
 
     def log_z_base(self) -> float:
         return float(self.exact_log_z()[0])
 
     def exact_log_z(self) -> HostPerRung:
         """The exact log Z_k = ½ log det 2πΣ_k at every rung."""
-        root, ratios, shift, betas = (
-            np.asarray(a, np.float64) for a in (self.root, self.ratios, self.shift, self.betas)
-        )
+        fields = (self.root, self.ratios, self.shift, self.betas)
+        root, ratios, shift, betas = (np.asarray(a, np.float64) for a in fields)
         variances = 1 - betas[:, None] + betas[:, None] * ratios
         outer = betas * (1 - betas) * np.sum(shift**2 / variances, axis=1)
         # The determinant of a diagonal plus an outer product, by the matrix determinant lemma.
@@ -114,9 +111,6 @@ class GaussianMomentPath(AbstractPath):
 
         return jax.vmap(curvature)(self.betas)
 
-    def with_betas(self, betas: HostPerRung) -> "GaussianMomentPath":
-        return replace_betas(self, betas)
-
     def _whitened(self, x: Float[Array, " dim"]) -> Float[Array, " dim"]:
         return product(self.whitener, x - self.mean)
 
@@ -143,9 +137,7 @@ def _check_moments(*moments: np.ndarray) -> None:
     shapes = [np.shape(a) for a in moments]
     dim = shapes[0][0] if len(shapes[0]) == 1 else 0
     if dim == 0 or shapes != [(dim,), (dim, dim)] * 2:
-        raise InputError(
-            "GaussianMomentPath needs a mean (dim,) and a covariance (dim, dim) at both ends; "
-            f"got {', '.join(map(str, shapes))}."
-        )
-    if not all(np.isfinite(a).all() for a in moments):
-        raise InputError("GaussianMomentPath needs means and covariances that are finite.")
+        came = ", ".join(map(str, shapes))
+        raise InputError(f"GaussianMomentPath needs means (dim,) and covariances (dim, dim) at both ends; got {came}.")
+    for moment in moments:
+        check_finite("Every mean and covariance of a GaussianMomentPath", moment)

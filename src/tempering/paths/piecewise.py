@@ -16,6 +16,7 @@ from tempering.paths.linear import AbstractBasedPath, checked_base, float32_beta
 
 IndexedLogF: TypeAlias = Callable[[Any, Any], Scalar]  # log f_m(x) as a function of x and m = 1 … M
 LogFs: TypeAlias = tuple[LogF, ...] | IndexedLogF
+LogLikelihoods: TypeAlias = Callable[[Any], Float[Array, " datum"]]  # of each datum, as a function of a state
 
 _ROUNDING = 2.0**-22  # of β, in float32: a rung this close to a knot is at the knot
 _LOG_ZERO = -1e30  # the log of a density that vanishes, as a finite feature: exp of a small share of it is still 0
@@ -130,18 +131,14 @@ class SubsampledPath(AbstractPiecewisePath):
         betas: shares of the data, from 0 to 1.
     """
 
-    log_likelihoods: Callable[[Any], Float[Array, " datum"]]
+    log_likelihoods: LogLikelihoods
     base: AbstractBase
     order: Int[Array, " datum"]
     betas: PerRung
 
     @classmethod
     def create(
-        cls,
-        log_likelihoods: Callable[[Any], Float[Array, " datum"]],
-        prior: AbstractBase,
-        order: Int[np.ndarray, " datum"],
-        betas: HostPerRung,
+        cls, log_likelihoods: LogLikelihoods, prior: AbstractBase, order: Int[np.ndarray, " datum"], betas: HostPerRung
     ) -> "SubsampledPath":
         """Check the order and make the path.
 
@@ -154,12 +151,8 @@ class SubsampledPath(AbstractPiecewisePath):
         order = np.asarray(order)
         if order.size == 0 or not np.array_equal(np.sort(order), np.arange(len(order))):
             raise InputError("`order` must name every datum once, as numpy.random.default_rng(0).permutation(N) does.")
-        return cls(
-            log_likelihoods=log_likelihoods,
-            base=checked_base(prior),
-            order=jnp.asarray(order, jnp.int32),
-            betas=float32_betas(betas),
-        )
+        base, numbers = checked_base(prior), jnp.asarray(order, jnp.int32)
+        return cls(log_likelihoods=log_likelihoods, base=base, order=numbers, betas=float32_betas(betas))
 
     def log_density(self, x: State, rung: Rung) -> Scalar:
         left, share = _place(self.betas[rung], self.order.size)
@@ -193,10 +186,8 @@ def checked_sequence(log_fs: Any, num_densities: Any) -> tuple[Any, int]:
         raise InputError(f"`log_fs` must be a list of functions of x, or one of (x, m); got a {type(log_fs).__name__}.")
     is_count = isinstance(num_densities, int | np.integer) and not isinstance(num_densities, bool)
     if num_densities is None or not is_count or num_densities < 1:
-        raise InputError(
-            "One function of (x, m) also needs `num_densities`, a whole number, 1 or more: m goes from 1 to it; "
-            f"got {num_densities!r}."
-        )
+        need = "also needs `num_densities`, a whole number, 1 or more: m goes from 1 to it"
+        raise InputError(f"One function of (x, m) {need}; got {num_densities!r}.")
     return log_fs, int(num_densities)
 
 

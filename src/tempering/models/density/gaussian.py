@@ -12,7 +12,7 @@ from tempering._errors import InputError
 from tempering._precision import product
 from tempering._types import HostPerRung, Numbers, Scalar
 from tempering.bases import Normal, as_base
-from tempering.bases.checks import cholesky
+from tempering.bases.checks import as_float_array, cholesky, finite_arrays
 from tempering.ladder import AbstractPath
 from tempering.models.density.log_density import AbstractDensity
 from tempering.models.density.trial import check_same_form
@@ -65,7 +65,7 @@ class Gaussian(AbstractDensity):
             raise InputError(f"Gaussian(path=...) must be one of {', '.join(PATHS)}; got {path!r}.")
         self.mean, self.covariance = _checked_moments(mean, covariance)
         whitener = np.linalg.inv(cholesky("Gaussian", "covariance", self.covariance))
-        self.log_f = GaussianDensity(*(jnp.asarray(a, jnp.result_type(float)) for a in (self.mean, whitener)))
+        self.log_f = GaussianDensity(as_float_array(self.mean), as_float_array(whitener))
         self.base, self.path_kind = Normal(np.zeros_like(self.mean)) if base is None else as_base(base), path
         self._check_base(self.base)
 
@@ -86,23 +86,14 @@ class Gaussian(AbstractDensity):
     def _check_base(self, base: Any) -> None:
         check_same_form(base, jax.ShapeDtypeStruct(self.mean.shape, self.log_f.mean.dtype))
         if self.path_kind == "moments" and not isinstance(base, Normal):
-            raise InputError(
-                f"Moments are averaged between Gaussians: `base` must be a tp.Normal, got a {type(base).__name__}. "
-                'Or choose path="geometric".'
-            )
+            came = f'got a {type(base).__name__}. Or choose path="geometric".'
+            raise InputError(f"Moments are averaged between Gaussians: `base` must be a tp.Normal, {came}")
 
 
 def _checked_moments(mean: Numbers, covariance: Numbers) -> tuple[np.ndarray, np.ndarray]:
-    try:
-        center, spread = np.asarray(mean, np.float64), np.asarray(covariance, np.float64)
-    except (TypeError, ValueError):
-        raise InputError("Gaussian(mean, covariance) must be arrays of numbers.") from None
+    center, spread = finite_arrays("Gaussian", mean=mean, covariance=covariance)
     dim = center.size
     if center.ndim != 1 or dim == 0 or spread.shape not in ((), (dim,), (dim, dim)):
-        raise InputError(
-            "Gaussian(mean, covariance) must have shapes (dim,) and (dim, dim), (dim,) or (); "
-            f"got {center.shape} and {spread.shape}."
-        )
-    if not (np.isfinite(center).all() and np.isfinite(spread).all()):
-        raise InputError("Gaussian(mean, covariance) must be finite.")
+        wanted, came = "(dim,) and (dim, dim), (dim,) or ()", f"{center.shape} and {spread.shape}"
+        raise InputError(f"Gaussian(mean, covariance) must have shapes {wanted}; got {came}.")
     return center, spread if spread.ndim == 2 else spread * np.eye(dim)

@@ -67,8 +67,7 @@ class AbstractPosterior(AbstractUserDensity):
 
     prior: eqx.AbstractVar[AbstractBase]
     stuck_advice: ClassVar[str | None] = (
-        "standardise the data, non-centre hierarchical parameters, reparametrise strongly correlated ones, "
-        "or tighten the priors"
+        "standardise the data, non-centre hierarchical parameters, reparametrise correlated ones, or tighten the priors"
     )
 
     def refuse_base(self, base: Any) -> None:

@@ -12,7 +12,7 @@ from tempering._errors import InputError
 from tempering._precision import HIGHEST
 from tempering._types import HostPerRung, Numbers, Scalar
 from tempering.bases import AbstractBase, Normal, as_base
-from tempering.bases.checks import cholesky
+from tempering.bases.checks import as_float_array, check_finite, cholesky
 from tempering.models.density.log_density import AbstractDensity
 from tempering.models.density.trial import check_same_form, state_form
 from tempering.paths import GeometricPath
@@ -114,21 +114,17 @@ def covering_normal(
 def _density(weights: np.ndarray, means: np.ndarray, roots: np.ndarray) -> MixtureDensity:
     diagonals = np.diagonal(roots, axis1=1, axis2=2)
     log_heights = np.log(weights) - np.log(diagonals).sum(axis=1) - 0.5 * np.log(2 * np.pi) * means.shape[1]
-    dtype = jnp.result_type(float)
-    return MixtureDensity(*(jnp.asarray(a, dtype) for a in (log_heights, means, np.linalg.inv(roots))))
+    return MixtureDensity(*map(as_float_array, (log_heights, means, np.linalg.inv(roots))))
 
 
 def _checked_weights_and_means(weights: Numbers, means: Numbers) -> tuple[np.ndarray, np.ndarray]:
     shares, centers = np.asarray(weights, np.float64), np.asarray(means, np.float64)
     if shares.ndim != 1 or centers.ndim != 2 or len(shares) != len(centers) or not centers.size:
-        raise InputError(
-            "GaussianMixture(weights, means) must have shapes (component,) and (component, dim); "
-            f"got {shares.shape} and {centers.shape}."
-        )
+        came = f"got {shares.shape} and {centers.shape}"
+        raise InputError(f"GaussianMixture(weights, means) must have shapes (component,) and (component, dim); {came}.")
     if not np.all(np.isfinite(shares) & (shares > 0)):
         raise InputError("GaussianMixture(weights=...) must be positive and finite. Leave a component out instead.")
-    if not np.isfinite(centers).all():
-        raise InputError("GaussianMixture(means=...) must be finite.")
+    check_finite("GaussianMixture(means=...)", centers)
     return shares, centers
 
 
@@ -145,12 +141,10 @@ def _as_matrices(covariances: Numbers, num_components: int, num_dims: int) -> np
     }
     if given.shape not in readings or not np.isfinite(given).all():
         accepted = ", ".join(str(shape) for shape in readings)
-        raise InputError(
-            f"GaussianMixture(covariances=...) must be finite and have one of the shapes {accepted}; got {given.shape}."
-        )
+        rule = f"must be finite and have one of the shapes {accepted}"
+        raise InputError(f"GaussianMixture(covariances=...) {rule}; got {given.shape}.")
     if given.shape == each == (num_dims, num_dims) and num_dims > 1:
-        raise InputError(
-            f"GaussianMixture(covariances=...) of shape {each} may be a matrix for all components or variances of "
-            f"each. Write matrices of shape {(*each, num_dims)}."
-        )
+        doubt = "may be a matrix for all components or variances of each"
+        cure = f"Write matrices of shape {(*each, num_dims)}."
+        raise InputError(f"GaussianMixture(covariances=...) of shape {each} {doubt}. {cure}")
     return readings[given.shape]()

@@ -11,15 +11,8 @@ from tempering._errors import InputError
 from tempering._types import HostPerRung, State
 from tempering.bases import AbstractBase, as_base
 from tempering.kernels import AbstractMove
+from tempering.models.density import trial
 from tempering.models.density.log_density import AbstractUserDensity
-from tempering.models.density.trial import (
-    check_same_form,
-    check_shape,
-    checked_move,
-    describe_error,
-    state_form,
-    trial_draws,
-)
 from tempering.paths import SequencePath
 from tempering.paths.piecewise import LogFs, all_log_fs, checked_sequence
 
@@ -41,14 +34,7 @@ class Sequence(AbstractUserDensity):
     own_move: AbstractMove
     num_densities: int = eqx.field(static=True)
 
-    def __init__(
-        self,
-        log_fs: Any,  # checked below
-        base: Any,
-        *,
-        num_densities: Any = None,
-        move: AbstractMove | None = None,
-    ):
+    def __init__(self, log_fs: Any, base: Any, *, num_densities: Any = None, move: AbstractMove | None = None):
         """Check each density at draws of the base; the first one must overlap with it.
 
         Args:
@@ -70,52 +56,45 @@ class Sequence(AbstractUserDensity):
     def path(self, base: Any, betas: HostPerRung) -> SequencePath:
         chosen = self.base if base is None else as_base(base)
         if base is not None:
-            check_same_form(chosen, state_form(self.base))
+            trial.check_same_form(chosen, trial.state_form(self.base))
             self._checked_move(chosen, self.own_move)
         return SequencePath.create(self.log_fs, chosen, betas, num_densities=self.num_densities)
 
     def _checked_move(self, base: AbstractBase, move: AbstractMove | None) -> AbstractMove:
         """The move, once every density has been checked at draws of the base."""
-        log_fs, one = self.log_fs, state_form(base)
+        log_fs = self.log_fs
         if not isinstance(log_fs, tuple):
             # Neither the shape nor an error in the function depends on m.
-            chosen = checked_move("log_fs", lambda x: log_fs(x, np.int32(1)), base, move)
+            chosen = trial.checked_move("log_fs", lambda x: log_fs(x, np.int32(1)), base, move)
         else:
             for m, log_f in enumerate(log_fs):
-                check_shape(f"log_fs[{m}]", log_f, one)
-            chosen = checked_move("log_fs[0]", log_fs[0], base, move)
+                trial.check_shape(f"log_fs[{m}]", log_f, trial.state_form(base))
+            chosen = trial.checked_move("log_fs[0]", log_fs[0], base, move)
         _check_all(log_fs, self.num_densities, base, with_gradients=chosen.needs_gradient)
         return chosen
 
 
 def _check_all(log_fs: LogFs, num_densities: int, base: AbstractBase, *, with_gradients: bool) -> None:
     """Refuse NaN and +inf. A later density may vanish at every draw of the base, since others are in between."""
-    draws = trial_draws(base)
-
-    def each(x):
-        return all_log_fs(log_fs, num_densities, x)
-
-    values = np.asarray(jax.jit(jax.vmap(each))(draws))
+    draws = trial.trial_draws(base)
+    values = np.asarray(jax.jit(jax.vmap(lambda x: all_log_fs(log_fs, num_densities, x)))(draws))
     is_wrong = np.isposinf(values).any(axis=0) | np.isnan(values).all(axis=0)
     if is_wrong.any():
-        raise InputError(
-            f"Density {_first(is_wrong)} of {num_densities} is +inf or NaN at draws of the base. "
-            "Look for log(0), 0/0 or overflow."
-        )
+        which = f"{_first(is_wrong)} of {num_densities}"
+        raise InputError(f"Density {which} is +inf or NaN at draws of the base. Look for log(0), 0/0 or overflow.")
     if not with_gradients:
         return
     try:
         slopes = jax.jit(jax.vmap(lambda x: _slopes(log_fs, num_densities, x)))(draws)
     except Exception as error:  # a user's functions may raise anything
         cure = "Give move=tp.RandomWalk(), which needs none."
-        raise InputError(f"`log_fs` have values but no gradients: {describe_error(error)}. {cure}") from error
+        raise InputError(f"`log_fs` have values but no gradients: {trial.describe_error(error)}. {cure}") from error
     is_finite = [np.isfinite(leaf).reshape(*values.shape, -1).all(axis=2) for leaf in jax.tree.leaves(slopes)]
     is_wrong = (np.isfinite(values) & ~np.all(is_finite, axis=0)).any(axis=0)
     if is_wrong.any():
-        raise InputError(
-            f"The gradient of density {_first(is_wrong)} of {num_densities} is not finite at draws of the base where "
-            "its value is. Guard the argument of sqrt, log or a norm; or give move=tp.RandomWalk(), which needs none."
-        )
+        where = f"density {_first(is_wrong)} of {num_densities} is not finite at draws of the base where its value is"
+        cure = "Guard the argument of sqrt, log or a norm; or give move=tp.RandomWalk(), which needs none."
+        raise InputError(f"The gradient of {where}. {cure}")
 
 
 def _slopes(log_fs: LogFs, num_densities: int, x: State) -> State:

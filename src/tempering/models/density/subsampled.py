@@ -1,19 +1,19 @@
 """Posteriors tempered by the number of data that they include."""
 
-from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Int
 
-from tempering._errors import InputError
+from tempering._errors import InputError, check_count
 from tempering._types import HostPerRung
 from tempering.bases import AbstractBase, as_base
 from tempering.kernels import AbstractMove
 from tempering.models.density.log_density import AbstractPosterior
-from tempering.models.density.trial import checked_move, describe_form, result_form, state_form
+from tempering.models.density.trial import check_callable, checked_move, describe_form, result_form, state_form
 from tempering.paths import SubsampledPath
+from tempering.paths.piecewise import LogLikelihoods
 
 
 class SubsampledPosterior(AbstractPosterior):
@@ -27,19 +27,12 @@ class SubsampledPosterior(AbstractPosterior):
     Meent, Paige and Wood 2014).
     """
 
-    log_likelihoods: Callable[[Any], Float[Array, " datum"]]
+    log_likelihoods: LogLikelihoods
     prior: AbstractBase
     order: Int[np.ndarray, " datum"]  # the number of the datum that is added first, second, …
     own_move: AbstractMove
 
-    def __init__(
-        self,
-        log_likelihoods: Any,  # a function of x, checked below
-        prior: Any,
-        *,
-        seed: int = 0,
-        move: AbstractMove | None = None,
-    ):
+    def __init__(self, log_likelihoods: Any, prior: Any, *, seed: int = 0, move: AbstractMove | None = None):
         """Check the likelihood at draws of the prior.
 
         Args:
@@ -51,7 +44,8 @@ class SubsampledPosterior(AbstractPosterior):
         """
         self.log_likelihoods, self.prior = log_likelihoods, as_base(prior)
         num_data = _checked_length(log_likelihoods, self.prior)
-        self.order = np.random.default_rng(_checked_seed(seed)).permutation(num_data)
+        check_count("SubsampledPosterior(seed=...)", int(seed) if isinstance(seed, np.integer) else seed, 0)
+        self.order = np.random.default_rng(seed).permutation(num_data)
         self.own_move = checked_move("log_likelihoods", lambda x: jnp.sum(log_likelihoods(x)), self.prior, move)
         self.path(None, np.array([0.0, 1.0]))  # refuses an improper prior
 
@@ -67,19 +61,11 @@ class SubsampledPosterior(AbstractPosterior):
 
 def _checked_length(log_likelihoods: Any, prior: AbstractBase) -> int:
     """The number of data, from the shape of the log likelihoods."""
-    if not callable(log_likelihoods):
-        raise InputError(f"`log_likelihoods` must be a function of one state, got a {type(log_likelihoods).__name__}.")
+    check_callable("log_likelihoods", log_likelihoods)
     answer = result_form("log_likelihoods", log_likelihoods, state_form(prior))
     shape = getattr(answer, "shape", None)
     if shape is None or len(shape) != 1 or shape[0] == 0:
         cure = " Do not add it up; or use tp.Posterior." if shape == () else ""
-        raise InputError(
-            f"`log_likelihoods` must return a vector, one number a datum; got {describe_form(answer)}.{cure}"
-        )
+        came = describe_form(answer)
+        raise InputError(f"`log_likelihoods` must return a vector, one number a datum; got {came}.{cure}")
     return shape[0]
-
-
-def _checked_seed(seed: int) -> int:
-    if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
-        raise InputError(f"SubsampledPosterior(seed=...) must be a whole number, 0 or more; got {seed!r}.")
-    return int(seed)

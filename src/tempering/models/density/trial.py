@@ -20,21 +20,23 @@ def check_same_form(base: AbstractBase, expected: Any) -> None:
     came = state_form(base)
     shapes = [jax.tree.map(lambda leaf: leaf.shape, form) for form in (came, expected)]
     if shapes[0] != shapes[1]:
-        raise InputError(
-            f"`base` must draw states {describe_form(expected)} for this model, got {describe_form(came)}."
-        )
+        wanted = f"{describe_form(expected)} for this model"
+        raise InputError(f"`base` must draw states {wanted}, got {describe_form(came)}.")
+
+
+def check_callable(name: str, log_f: Any) -> None:
+    """Refuse what is not a function."""
+    if not callable(log_f):
+        raise InputError(f"`{name}` must be a function of one state, got a {type(log_f).__name__}.")
 
 
 def checked_move(name: str, log_f: LogF, base: AbstractBase, move: AbstractMove | None) -> AbstractMove:
     """The move that was given, or the default one, once log f has been checked at draws of the base."""
-    if not callable(log_f):
-        raise InputError(f"`{name}` must be a function of one state, got a {type(log_f).__name__}.")
+    check_callable(name, log_f)
     draws, one = trial_draws(base), state_form(base)
     if not jax.tree.leaves(one) or not all(jnp.issubdtype(a.dtype, jnp.floating) for a in jax.tree.leaves(one)):
-        raise InputError(
-            f"`base` must draw arrays of real numbers, got {describe_form(one)}. For bits use tp.Bernoulli, whose "
-            "draws are 0.0 and 1.0; whole numbers cannot be moved."
-        )
+        cure = "For bits use tp.Bernoulli, whose draws are 0.0 and 1.0; whole numbers cannot be moved."
+        raise InputError(f"`base` must draw arrays of real numbers, got {describe_form(one)}. {cure}")
     chosen = _default_move(draws) if move is None else move
     check_shape(name, log_f, one)
     _check_values(name, log_f, base, draws)
@@ -50,10 +52,9 @@ def _default_move(draws: State) -> AbstractMove:
     if is_bit.all():
         return BitFlips()
     if is_bit.any():
-        raise InputError(
-            f"{is_bit.sum()} of {is_bit.size} coordinates of the base are bits and the others are not, and no move "
-            "here is for both. Sum the bits out of the density, or give a move of your own with move=...."
-        )
+        what = f"{is_bit.sum()} of {is_bit.size} coordinates of the base are bits and the others are not"
+        cure = "Sum the bits out of the density, or give a move of your own with move=...."
+        raise InputError(f"{what}, and no move here is for both. {cure}")
     return HMC()
 
 
@@ -62,10 +63,8 @@ def result_form(name: str, log_f: Callable[..., Any], one: Any) -> Any:
     try:
         return jax.eval_shape(log_f, one)
     except Exception as error:  # a user's function may raise anything
-        raise InputError(
-            f"`{name}` cannot be evaluated at a draw of its base, {describe_form(one)}: {describe_error(error)}. "
-            f"{_cure(error)}"
-        ) from error
+        why = f"{describe_form(one)}: {describe_error(error)}. {_cure(error)}"
+        raise InputError(f"`{name}` cannot be evaluated at a draw of its base, {why}") from error
 
 
 def check_shape(name: str, log_f: LogF, one: Any) -> None:
@@ -80,9 +79,7 @@ def check_shape(name: str, log_f: LogF, one: Any) -> None:
 
 def _check_values(name: str, log_f: LogF, base: AbstractBase, draws: State) -> None:
     try:
-        values, base_values = (
-            np.asarray(a) for a in jax.jit(jax.vmap(lambda x: (log_f(x), base.log_density(x))))(draws)
-        )
+        values, base_values = jax.device_get(jax.jit(jax.vmap(lambda x: (log_f(x), base.log_density(x))))(draws))
     except Exception as error:
         raise InputError(f"`{name}` cannot be compiled for many draws at once: {describe_error(error)}.") from error
     if not np.isfinite(base_values).any():
@@ -92,10 +89,9 @@ def _check_values(name: str, log_f: LogF, base: AbstractBase, draws: State) -> N
         raise InputError(f"`{name}` is {what} of {_NUM_TRIALS} draws of the base. Look for log(0), 0/0 or overflow.")
     if not np.isfinite(values).any():
         what = "−inf or NaN" if np.isnan(values).any() else "−inf"
-        raise InputError(
-            f"`{name}` is {what} at all of {_NUM_TRIALS} draws of the base: target and base do not overlap, or every "
-            "state is forbidden. Choose a base inside the support of the target."
-        )
+        why = "target and base do not overlap, or every state is forbidden"
+        cure = "Choose a base inside the support of the target."
+        raise InputError(f"`{name}` is {what} at all of {_NUM_TRIALS} draws of the base: {why}. {cure}")
 
 
 def _check_gradients(name: str, log_f: LogF, draws: State) -> None:
@@ -106,10 +102,9 @@ def _check_gradients(name: str, log_f: LogF, draws: State) -> None:
         raise InputError(f"`{name}` has a value but no gradient: {describe_error(error)}. {cure}") from error
     num_bad = int(np.sum(np.isfinite(values) & ~np.isfinite(_rows(gradients)).all(axis=1)))
     if num_bad:
-        raise InputError(
-            f"The gradient of `{name}` is not finite at {num_bad} of {_NUM_TRIALS} draws where its value is: "
-            f"sqrt, log or a norm at 0 inside jnp.where is the usual cause; guard its argument, not its result. {cure}"
-        )
+        where = f"at {num_bad} of {_NUM_TRIALS} draws where its value is"
+        why = "sqrt, log or a norm at 0 inside jnp.where is the usual cause; guard its argument, not its result"
+        raise InputError(f"The gradient of `{name}` is not finite {where}: {why}. {cure}")
 
 
 def trial_draws(base: AbstractBase) -> State:

@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from tempering._types import Numbers
 from tempering.models.pairwise.pair_model import AbstractSpinModel, pair_parameters
@@ -22,9 +22,6 @@ class BoltzmannMachine(AbstractSpinModel):
     rows of bits.
     """
 
-    edges: Int[np.ndarray, "edge 2"]
-    couplings: Float[np.ndarray, " edge"]
-    fields: Float[np.ndarray, " site"]
     low: ClassVar[int] = 0
     stuck_advice: ClassVar[str | None] = "start from data, `base=data`; near a critical coupling chains slow down"
 

@@ -22,9 +22,9 @@ def elimination_order(graph: Graph, num_values: int, max_terms: int) -> list[int
     order of the sites is tried too, which is better where a lattice was numbered with its short side last.
     """
     neighbours = graph.neighbours()
-    costs = {tuple(order): _cost(neighbours, order, num_values) for order in _orders(neighbours)}
-    order = min(costs, key=lambda o: costs[o])
-    return list(order) if costs[order] <= max_terms else None
+    orders = [_greedy(neighbours), list(range(graph.num_sites))]
+    costs = [_cost(neighbours, order, num_values) for order in orders]
+    return orders[np.argmin(costs)] if min(costs) <= max_terms else None
 
 
 def log_z_by_elimination(
@@ -37,10 +37,8 @@ def log_z_by_elimination(
     num_values = fields.shape[1]
     order = elimination_order(graph, num_values, max_terms=64 * _MAX_TABLE) if order is None else order
     if order is None:
-        raise InputError(
-            f"This graph of {graph.num_sites} sites is too wide for an exact answer: it would take tables of more "
-            f"than {_MAX_TABLE} numbers. Estimate log Z by sampling."
-        )
+        why = f"too wide for an exact answer: it would take tables of more than {_MAX_TABLE} numbers"
+        raise InputError(f"This graph of {graph.num_sites} sites is {why}. Estimate log Z by sampling.")
     neighbours = graph.neighbours()
     log_table, frontier = np.zeros(()), []
     missing = [len(others) for others in neighbours]
@@ -60,10 +58,6 @@ def log_z_by_elimination(
     return float(log_table)
 
 
-def _orders(neighbours: list[dict[int, float]]) -> list[list[int]]:
-    return [_greedy(neighbours), list(range(len(neighbours)))]
-
-
 def _greedy(neighbours: list[dict[int, float]]) -> list[int]:
     """Next is the site that lets most sites go; of those the one whose neighbours entered first."""
     missing = [len(others) for others in neighbours]
@@ -79,12 +73,10 @@ def _greedy(neighbours: list[dict[int, float]]) -> list[int]:
 
         site = min(reachable or waiting, key=worth)
         entered[site] = len(entered)
-        waiting.discard(site)
-        reachable.discard(site)
+        waiting.remove(site)
+        reachable = (reachable | neighbours[site].keys()) & waiting
         for other in neighbours[site]:
             missing[other] -= 1
-            if other in waiting:
-                reachable.add(other)
     return list(entered)
 
 

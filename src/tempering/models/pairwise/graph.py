@@ -1,12 +1,17 @@
 """Graphs of sites that interact in pairs: their edges, and classes of sites that can be redrawn together."""
 
-from typing import NamedTuple
+import itertools
+from collections import deque
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from tempering._errors import InputError, check_count
 from tempering._types import Numbers
+from tempering.bases.checks import check_finite
+
+Periodic: TypeAlias = bool | tuple[bool, bool]  # in both directions, or (down, across)
 
 
 class Graph(NamedTuple):
@@ -40,8 +45,7 @@ def checked_graph(name: str, couplings: Numbers, edges: Numbers | None, num_site
         num_sites: the number of sites, if it is known; otherwise the largest number in `edges` plus 1.
     """
     values = np.asarray(couplings, np.float64)
-    if not np.all(np.isfinite(values)):
-        raise InputError(f"`{name}` must be finite, got {np.sum(~np.isfinite(values))} NaN or infinite values.")
+    check_finite(f"`{name}`", values)
     if edges is None:
         return _from_matrix(name, values, num_sites)
     pairs = np.asarray(edges)
@@ -49,12 +53,10 @@ def checked_graph(name: str, couplings: Numbers, edges: Numbers | None, num_site
         raise InputError(f"`edges` must be whole numbers of shape (edges, 2), got {pairs.dtype}{list(pairs.shape)}.")
     num_sites = int(pairs.max(initial=0)) + 1 if num_sites is None else num_sites
     if pairs.size and not 0 <= pairs.min() <= pairs.max() < num_sites:
-        raise InputError(
-            f"`edges` must name sites from 0 to {num_sites - 1}, got numbers from {pairs.min()} to {pairs.max()}."
-        )
-    if np.any(pairs[:, 0] == pairs[:, 1]):
-        site = pairs[pairs[:, 0] == pairs[:, 1]][0, 0]
-        raise InputError(f"`edges` must join two different sites, but one joins site {site} to itself; leave it out.")
+        raise InputError(f"`edges` must name sites from 0 to {num_sites - 1}, got {pairs.min()} to {pairs.max()}.")
+    loops = pairs[pairs[:, 0] == pairs[:, 1], 0]
+    if loops.size:
+        raise InputError(f"`edges` must join two different sites, but one joins {loops[0]} to itself; leave it out.")
     if values.shape not in ((), (len(pairs),)):
         raise InputError(f"`{name}` must be one number or one for each of {len(pairs)} edges, got {values.shape}.")
     return merge_edges(num_sites, pairs, np.broadcast_to(values, len(pairs)))
@@ -81,7 +83,7 @@ def merge_edges(num_sites: int, edges: Int[np.ndarray, "edge 2"], couplings: Flo
     return Graph(num_sites, pairs, np.bincount(which.ravel(), couplings, minlength=len(pairs)))
 
 
-def square_edges(rows: int, columns: int, periodic: bool | tuple[bool, bool]) -> Int[np.ndarray, "edge 2"]:
+def square_edges(rows: int, columns: int, periodic: Periodic) -> Int[np.ndarray, "edge 2"]:
     """The bonds of a square lattice, in which site (r, c) has the number r · columns + c.
 
     `periodic` is for both directions or (down, across). A periodic side of 2 has two bonds between the same sites, as
@@ -95,10 +97,8 @@ def square_edges(rows: int, columns: int, periodic: bool | tuple[bool, bool]) ->
     sites = np.arange(rows * columns).reshape(rows, columns)
     bonds = []
     for axis, wrap in enumerate(wraps):
-        after = np.roll(sites, -1, axis)
-        kept = slice(None) if wrap else slice(-1)
-        along = (kept, slice(None)) if axis == 0 else (slice(None), kept)
-        bonds.append(np.stack([sites[along].ravel(), after[along].ravel()], axis=1))
+        pairs = np.stack([sites, np.roll(sites, -1, axis)], axis=2)
+        bonds.append((pairs if wrap else np.delete(pairs, -1, axis)).reshape(-1, 2))
     return np.concatenate(bonds)
 
 
@@ -123,30 +123,21 @@ def colour_classes(graph: Graph) -> list[list[int]]:
     sides, gets two.
     """
     neighbours = graph.neighbours()
-    colours: dict[int, int] = {}
-    classes: list[list[int]] = []
+    colours = [-1] * graph.num_sites
     for site in _breadth_first(neighbours):
-        taken = {colours[other] for other in neighbours[site] if other in colours}
-        colour = next(c for c in range(len(classes) + 1) if c not in taken)
-        if colour == len(classes):
-            classes.append([])
-        classes[colour].append(site)
-        colours[site] = colour
-    return [sorted(sites) for sites in classes]
+        taken = {colours[other] for other in neighbours[site]}
+        colours[site] = next(colour for colour in itertools.count() if colour not in taken)
+    numbers = np.asarray(colours)
+    return [np.flatnonzero(numbers == colour).tolist() for colour in range(max(colours) + 1)]
 
 
 def _breadth_first(neighbours: list[dict[int, float]]) -> list[int]:
-    order: list[int] = []
-    seen: set[int] = set()
+    seen: dict[int, None] = {}  # in the order in which they were reached
     for start in range(len(neighbours)):
-        if start in seen:
-            continue
-        seen.add(start)
-        order.append(start)
-        head = len(order) - 1
-        while head < len(order):
-            fresh = [other for other in sorted(neighbours[order[head]]) if other not in seen]
-            seen.update(fresh)
-            order.extend(fresh)
-            head += 1
-    return order
+        waiting = deque([start])
+        while waiting:
+            site = waiting.popleft()
+            if site not in seen:
+                seen[site] = None
+                waiting.extend(sorted(neighbours[site]))
+    return list(seen)

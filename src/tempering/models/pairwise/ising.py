@@ -3,10 +3,10 @@
 from typing import Any, ClassVar
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from tempering._types import Numbers
-from tempering.models.pairwise.graph import find_torus, square_edges
+from tempering.models.pairwise.graph import Periodic, find_torus, square_edges
 from tempering.models.pairwise.kaufman import kaufman_log_z
 from tempering.models.pairwise.pair_model import AbstractSpinModel, checked_fields, pair_parameters
 from tempering.models.rows import wrong_base
@@ -25,9 +25,6 @@ class Ising(AbstractSpinModel):
     of ±1.
     """
 
-    edges: Int[np.ndarray, "edge 2"]
-    couplings: Float[np.ndarray, " edge"]
-    fields: Float[np.ndarray, " site"]
     low: ClassVar[int] = -1
 
     def __init__(self, couplings: Numbers, fields: Numbers = 0.0, *, edges: Numbers | None = None):
@@ -42,13 +39,7 @@ class Ising(AbstractSpinModel):
 
     @classmethod
     def square(
-        cls,
-        rows: int,
-        columns: int,
-        coupling: float,
-        *,
-        field: Numbers = 0.0,
-        periodic: bool | tuple[bool, bool] = True,
+        cls, rows: int, columns: int, coupling: float, *, field: Numbers = 0.0, periodic: Periodic = True
     ) -> "Ising":
         """A square lattice with one coupling.
 

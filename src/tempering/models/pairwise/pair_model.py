@@ -3,13 +3,13 @@
 import abc
 from typing import Any, ClassVar
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Num
 
 from tempering._errors import InputError
 from tempering._types import HostPerRung, Numbers
+from tempering.bases.checks import check_finite
 from tempering.kernels import AbstractMove, BlockGibbs
 from tempering.ladder import AbstractPath
 from tempering.models.model import AbstractModel
@@ -29,9 +29,10 @@ class AbstractPairModel(AbstractModel):
         fields: h, in float64.
     """
 
-    edges: eqx.AbstractVar[Int[np.ndarray, "edge 2"]]
-    couplings: eqx.AbstractVar[Float[np.ndarray, " edge"]]
-    fields: eqx.AbstractVar[Float[np.ndarray, "site *unit"]]
+    edges: Int[np.ndarray, "edge 2"]
+    couplings: Float[np.ndarray, " edge"]
+    fields: Float[np.ndarray, "site *unit"]
+    reads_rows: ClassVar[bool] = True
     stuck_advice: ClassVar[str | None] = (
         'where fields differ between sites, start from them, `base="field"`; near a critical coupling chains slow down'
     )
@@ -45,10 +46,6 @@ class AbstractPairModel(AbstractModel):
     def graph(self) -> Graph:
         """The edges with their couplings."""
         return Graph(self.num_sites, self.edges, self.couplings)
-
-    @property
-    def reads_rows(self) -> bool:
-        return True
 
     @property
     @abc.abstractmethod
@@ -163,8 +160,7 @@ def pair_parameters(
 def checked_fields(name: str, fields: Numbers, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
     """Fields of a given shape, from one number for all or an array that fits."""
     array = np.asarray(fields, np.float64)
-    if not np.all(np.isfinite(array)):
-        raise InputError(f"`{name}` must be finite, got {np.sum(~np.isfinite(array))} NaN or infinite values.")
+    check_finite(f"`{name}`", array)
     if array.ndim and array.shape not in (shape, shape[1:]):
         raise InputError(f"`{name}` must be one number or have shape {shape}, got {array.shape}.")
     return np.array(np.broadcast_to(array, shape))

@@ -111,14 +111,9 @@ class PairPath(AbstractLinearPath, AbstractBasedPath, AbstractGibbsPath):
         for colour, sites in enumerate(classes):
             site_at[colour, : len(sites)] = sites
             place_of[sites] = colour * width + np.arange(len(sites))
-        return cls(
-            bonds=_lay_out(graph, site_at.shape, place_of, num_units=fields.shape[1]),
-            fields=jnp.asarray(fields, jnp.float32),
-            base=base,
-            betas=float32_betas(betas),
-            site_at=jnp.asarray(site_at),
-            place_of=jnp.asarray(place_of),
-        )
+        bonds = _lay_out(graph, site_at.shape, place_of, num_units=fields.shape[1])
+        arrays = {"fields": jnp.asarray(fields, jnp.float32), "betas": float32_betas(betas)}
+        return cls(bonds=bonds, base=base, site_at=jnp.asarray(site_at), place_of=jnp.asarray(place_of), **arrays)
 
     def log_f(self, x: Num[Array, " site"]) -> Scalar:
         """The log density of the target, unnormalised."""
@@ -157,10 +152,9 @@ class PairPath(AbstractLinearPath, AbstractBasedPath, AbstractGibbsPath):
         return y[self.place_of]
 
 
-def _lay_out(graph: Graph, shape: tuple[int, int], place_of: np.ndarray, num_units: int) -> AbstractBonds:
+def _lay_out(graph: Graph, class_shape: tuple[int, int], place_of: np.ndarray, num_units: int) -> AbstractBonds:
     """Dense bonds where a matrix product is faster than gathering the neighbours of each site."""
-    num_classes, width = shape
-    num_places = num_classes * width
+    num_places = class_shape[0] * class_shape[1]
     edges = place_of[graph.edges].reshape(-1, 2)
     degrees = np.bincount(edges.ravel(), minlength=num_places)
     degree = max(1, int(degrees.max()))
@@ -169,14 +163,11 @@ def _lay_out(graph: Graph, shape: tuple[int, int], place_of: np.ndarray, num_uni
     if num_places * num_units <= _DENSE_BELOW * degree:
         matrix = np.zeros((num_places, num_places), np.float32)
         matrix[starts, ends] = values
-        return DenseBonds(jnp.asarray(matrix.reshape(num_classes, width, num_places)))
+        return DenseBonds(jnp.asarray(matrix.reshape(*class_shape, num_places)))
     order = np.argsort(starts, kind="stable")
     slot = np.arange(len(order)) - np.searchsorted(starts[order], starts[order])  # which neighbour of its site
     neighbours, couplings = np.zeros((num_places, degree), np.int32), np.zeros((num_places, degree), np.float32)
     neighbours[starts[order], slot], couplings[starts[order], slot] = ends[order], values[order]
-    return SparseBonds(
-        jnp.asarray(neighbours.reshape(num_classes, width, degree)),
-        jnp.asarray(couplings.reshape(num_classes, width, degree)),
-        jnp.asarray(graph.edges.T.astype(np.int32)),
-        jnp.asarray(graph.couplings, jnp.float32),
-    )
+    shape = (*class_shape, degree)
+    by_edge = (jnp.asarray(graph.edges.T, jnp.int32), jnp.asarray(graph.couplings, jnp.float32))
+    return SparseBonds(jnp.asarray(neighbours.reshape(shape)), jnp.asarray(couplings.reshape(shape)), *by_edge)

@@ -3,11 +3,11 @@
 from typing import Any
 
 import numpy as np
-from jaxtyping import Array, Float, Int, Num
+from jaxtyping import Array, Float, Num
 
 from tempering._errors import check_count
 from tempering._types import Numbers
-from tempering.models.pairwise.graph import square_edges
+from tempering.models.pairwise.graph import Periodic, square_edges
 from tempering.models.pairwise.pair_model import AbstractPairModel, checked_fields, pair_parameters
 from tempering.models.pairwise.sites import Colours
 from tempering.models.rows import wrong_base
@@ -25,10 +25,6 @@ class Potts(AbstractPairModel):
     A positive K aligns neighbours. `base` of `tp.estimate` may be "uniform" (the default), "field" for the model's own
     h, other fields (site, colour) as floats, or rows of colours as integers.
     """
-
-    edges: Int[np.ndarray, "edge 2"]
-    couplings: Float[np.ndarray, " edge"]
-    fields: Float[np.ndarray, "site colour"]
 
     def __init__(self, num_colours: int, couplings: Numbers, fields: Numbers = 0.0, *, edges: Numbers | None = None):
         """Check the parameters.
@@ -51,7 +47,7 @@ class Potts(AbstractPairModel):
         coupling: float,
         *,
         field: Numbers = 0.0,
-        periodic: bool | tuple[bool, bool] = True,
+        periodic: Periodic = True,
     ) -> "Potts":
         """A square lattice with one coupling.
 

@@ -19,7 +19,7 @@ class AbstractSites(AbstractBase):
         fields: h.
     """
 
-    fields: eqx.AbstractVar[Float[Array, "site unit"]]
+    fields: Float[Array, "site unit"]
 
     @abc.abstractmethod
     def encode(self, x: Num[Array, "*shape"]) -> Float[Array, "*shape unit"]:
@@ -44,7 +44,6 @@ class Spins(AbstractSites):
         low: −1 for spins, 0 for bits.
     """
 
-    fields: Float[Array, "site 1"]
     low: int = eqx.field(static=True)
 
     def encode(self, x: Num[Array, "*shape"]) -> Float[Array, "*shape 1"]:
@@ -65,8 +64,6 @@ class Colours(AbstractSites):
     Attributes:
         fields: h, one number per site and value.
     """
-
-    fields: Float[Array, "site colour"]
 
     def encode(self, x: Num[Array, "*shape"]) -> Float[Array, "*shape colour"]:
         return (x[..., None] == jnp.arange(self.fields.shape[1])).astype(jnp.float32)

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from tempering._precision import product
 from tempering._types import Key
-from tempering.models.rbm.hidden_bits import random_bits
+from tempering.models.rbm.arrays import random_bits
 
 Chains: TypeAlias = Float[Array, "chain visible"]
 

@@ -3,31 +3,20 @@
 import dataclasses
 from typing import Any, ClassVar, Literal
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from tempering._precision import product
-from tempering._softplus import SoftplusSums, fit_softplus_sums
-from tempering._types import HostPerRung, Key, PerRung, Scalar
+from tempering._softplus import fit_softplus_sums
+from tempering._types import HostPerRung, Key, Scalar
 from tempering.bases.densities import log_z_of_bits
 from tempering.kernels import AbstractMove, BlockGibbs
-from tempering.ladder import checked_betas
 from tempering.models.model import AbstractModel
+from tempering.models.rbm.arrays import checked_parameters, in_blocks, largest_field_of, random_bits, softplus
 from tempering.models.rbm.enumeration import enumeration_cost, log_z_by_enumeration
-from tempering.models.rbm.hidden_bits import (
-    AbstractHiddenBitsModel,
-    AbstractHiddenBitsPath,
-    checked_parameters,
-    float32_arrays,
-    in_blocks,
-    largest_field,
-    random_bits,
-    rung_fields,
-    softplus,
-)
+from tempering.models.rbm.hidden_bits import AbstractHiddenBitsModel, AbstractHiddenBitsPath
 from tempering.models.rows import checked_bits, log_odds_of_base
 
 Base = Literal["uniform", "bias"] | Any  # or an array: 0/1 data (row, visible), or frequencies (visible,)
@@ -48,9 +37,6 @@ class RBM(AbstractHiddenBitsModel):
     `base` of `tp.estimate` may be "uniform", "bias" (the default), rows of 0/1 data, or frequencies (visible,).
     """
 
-    weights: Any
-    vbias: Any
-    hbias: Any
     stuck_advice: ClassVar[str | None] = (
         "start from the training data, `base=data`, or take a path of averaged moments, "
         "`tp.MomentAveragedRBM.fitted(rbm, base)`"
@@ -64,8 +50,7 @@ class RBM(AbstractHiddenBitsModel):
             vbias: c (visible,).
             hbias: b (hidden,).
         """
-        checked = checked_parameters("RBM", _AXES, weights, vbias, hbias, on_device=True)
-        self.weights, self.vbias, self.hbias = checked
+        self.weights, self.vbias, self.hbias = checked_parameters("RBM", _AXES, weights, vbias, hbias, on_device=True)
 
     def log_density(self, data: Any) -> Float[np.ndarray, " row"]:
         """log f(v) = v·c + Σ_j softplus(b_j + (vW)_j) of each row, which is minus its free energy.
@@ -143,11 +128,7 @@ class RBMPath(AbstractHiddenBitsPath):
 
     weights: Float[Array, "visible hidden"]
     vbias: Float[Array, " visible"]
-    betas: PerRung
-    hbias: Float[Array, " hidden"]
     base_logits: Float[Array, " visible"]
-    sums: SoftplusSums | None
-    matrices: tuple[Float[Array, "rung feature"], ...]
 
     @classmethod
     def create(cls, rbm: RBM, base_logits: np.ndarray, betas: HostPerRung, *, largest_field: float = 0.0) -> "RBMPath":
@@ -160,11 +141,9 @@ class RBMPath(AbstractHiddenBitsPath):
             largest_field: a hidden field |b_j + (vW)_j| for which all rungs at once must hold, if it is larger than
                 those of `rbm`. Training leaves room for weights that grow.
         """
-        betas = checked_betas(betas)
         weights, _, hbias = rbm.on_host()
-        sums = fit_softplus_sums(betas, max(_largest_field(weights, hbias), largest_field))
-        arrays = {"weights": rbm.weights, "vbias": rbm.vbias, "hbias": rbm.hbias, "base_logits": base_logits}
-        return cls(**float32_arrays(**arrays), **rung_fields(betas, sums))
+        bound = max(largest_field_of(weights, hbias), largest_field)
+        return cls.for_model(rbm, betas, lambda b: fit_softplus_sums(b, bound), base_logits=base_logits)
 
     def with_parameters(
         self, weights: Float[Array, "visible hidden"], vbias: Float[Array, " visible"], hbias: Float[Array, " hidden"]
@@ -180,10 +159,6 @@ class RBMPath(AbstractHiddenBitsPath):
             The path. All rungs at once hold for fields up to the largest that the path was made for.
         """
         return dataclasses.replace(self, weights=weights, vbias=vbias, hbias=hbias)
-
-    def fit_sums(self, betas: HostPerRung) -> SoftplusSums | None:
-        weights, hbias = (np.asarray(a, np.float64) for a in (self.weights, self.hbias))
-        return fit_softplus_sums(betas, _largest_field(weights, hbias))
 
     def log_z_visible(self) -> float:
         return log_z_of_bits(self.base_logits)
@@ -212,11 +187,8 @@ class AbstractRBMVariant(AbstractModel):
         rbm: the RBM.
     """
 
-    rbm: eqx.AbstractVar[RBM]
-
-    @property
-    def reads_rows(self) -> bool:
-        return True
+    rbm: RBM
+    reads_rows: ClassVar[bool] = True
 
     def move(self) -> AbstractMove:
         return BlockGibbs()
@@ -230,7 +202,3 @@ class AbstractRBMVariant(AbstractModel):
 
     def log_density(self, data: Any) -> Float[np.ndarray, " row"]:
         return self.rbm.log_density(data)
-
-
-def _largest_field(weights: np.ndarray, hbias: np.ndarray) -> float:
-    return largest_field(np.maximum(weights, 0), np.minimum(weights, 0), hbias)

@@ -9,20 +9,11 @@ from jaxtyping import Array, Float, Int
 
 from tempering._errors import InputError
 from tempering._precision import product
-from tempering._softplus import SoftplusSums, fit_softplus_sums
-from tempering._types import HostPerRung, Key, Numbers, PerRung, Scalar
-from tempering.ladder import checked_betas
+from tempering._softplus import fit_softplus_sums
+from tempering._types import HostPerRung, Key, Numbers, Scalar
 from tempering.models.pairwise.sites import Colours, draw_categories
-from tempering.models.rbm.hidden_bits import (
-    AbstractHiddenBitsPath,
-    AbstractListedBitsModel,
-    checked_parameters,
-    float32_arrays,
-    in_blocks,
-    largest_field,
-    rung_fields,
-    softplus,
-)
+from tempering.models.rbm.arrays import checked_parameters, in_blocks, largest_field_of, softplus
+from tempering.models.rbm.hidden_bits import AbstractHiddenBitsPath, AbstractListedBitsModel
 from tempering.models.rows import checked_rows, smoothed_frequencies, wrong_base
 
 _ROWS_AT_ONCE = 1024
@@ -78,10 +69,6 @@ class CategoricalRBM(AbstractListedBitsModel):
         peak = logits.max(axis=2)
         return (peak + np.log(np.exp(logits - peak[:, :, None]).sum(axis=2))).sum(axis=1)
 
-    @property
-    def num_visible_numbers(self) -> int:
-        return self.vbias.size
-
     def path(self, base: Any, betas: HostPerRung) -> "CategoricalRBMPath":
         return CategoricalRBMPath.create(self, self.base_logits("bias" if base is None else base), betas)
 
@@ -103,7 +90,7 @@ class CategoricalRBM(AbstractListedBitsModel):
 
     def largest_field(self) -> float:
         """The largest hidden field |a_j| of any row, up to which all rungs at once must hold."""
-        return _largest_field(self.weights, self.hbias)
+        return largest_field_of(self.weights, self.hbias)
 
     def checked_data(self, data: Any) -> Int[np.ndarray, "row visible"]:
         data = checked_rows(data, self.num_visible, "CategoricalRBM")
@@ -123,10 +110,6 @@ class CategoricalRBMPath(AbstractHiddenBitsPath):
 
     weights: Float[Array, "visible category hidden"]
     vbias: Float[Array, "visible category"]
-    hbias: Float[Array, " hidden"]
-    betas: PerRung
-    sums: SoftplusSums | None
-    matrices: tuple[Float[Array, "rung feature"], ...]
     base_logits: Float[Array, "visible category"]
 
     @classmethod
@@ -138,14 +121,8 @@ class CategoricalRBMPath(AbstractHiddenBitsPath):
             base_logits: c_A, see `CategoricalRBM.base_logits`.
             betas: inverse temperatures that rise from 0 to 1.
         """
-        betas = checked_betas(betas)
-        arrays = {"weights": rbm.weights, "vbias": rbm.vbias, "hbias": rbm.hbias, "base_logits": base_logits}
-        sums = fit_softplus_sums(betas, rbm.largest_field())
-        return cls(**float32_arrays(**arrays), **rung_fields(betas, sums))
-
-    def fit_sums(self, betas: HostPerRung) -> SoftplusSums | None:
-        weights, hbias = (np.asarray(a, np.float64) for a in (self.weights, self.hbias))
-        return fit_softplus_sums(betas, _largest_field(weights, hbias))
+        bound = rbm.largest_field()
+        return cls.for_model(rbm, betas, lambda b: fit_softplus_sums(b, bound), base_logits=base_logits)
 
     def log_z_visible(self) -> float:
         return Colours(self.base_logits).log_z()
@@ -170,7 +147,3 @@ class CategoricalRBMPath(AbstractHiddenBitsPath):
 
     def _flat_weights(self) -> Float[Array, "number hidden"]:
         return self.weights.reshape(-1, self.weights.shape[2])
-
-
-def _largest_field(weights: np.ndarray, hbias: np.ndarray) -> float:
-    return largest_field(weights.max(axis=1), weights.min(axis=1), hbias)

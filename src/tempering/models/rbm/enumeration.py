@@ -39,10 +39,9 @@ def log_z_by_enumeration(weights: ArrayLike, vbias: ArrayLike, hbias: ArrayLike,
     """
     coupling, summed_bias, enumerated_bias = _checked(weights, vbias, hbias)
     if coupling.shape[1] > max_units:
-        raise InputError(
-            f"log_z_by_enumeration needs at most max_units={max_units} units on one side, got weights of "
-            f"shape {np.shape(weights)}. Estimate log Z by sampling, or raise max_units (each doubles time)."
-        )
+        need = f"needs at most {max_units=} units on one side, got weights of shape {np.shape(weights)}"
+        cure = "Estimate log Z by sampling, or raise max_units (each doubles time)."
+        raise InputError(f"log_z_by_enumeration {need}. {cure}")
     log_z = -np.inf
     with np.errstate(under="ignore"):  # exp(−1000) may be 0 here, whatever the caller wants elsewhere
         for log_f in _tiles(coupling, summed_bias, enumerated_bias):
@@ -55,15 +54,11 @@ def _checked(weights: ArrayLike, vbias: ArrayLike, hbias: ArrayLike) -> tuple[Fl
     """(W, c, b) in float64, turned so that W is (summed, enumerated) with the smaller side enumerated."""
     coupling, summed_bias, enumerated_bias = (np.asarray(a, np.float64) for a in (weights, vbias, hbias))
     if coupling.ndim != 2 or coupling.shape != summed_bias.shape + enumerated_bias.shape:
-        raise InputError(
-            "log_z_by_enumeration expects weights (visible, hidden), vbias (visible,) and hbias (hidden,), "
-            f"got {coupling.shape}, {summed_bias.shape} and {enumerated_bias.shape}. Are weights transposed?"
-        )
+        need = "expects weights (visible, hidden), vbias (visible,) and hbias (hidden,)"
+        came = f"got {coupling.shape}, {summed_bias.shape} and {enumerated_bias.shape}"
+        raise InputError(f"log_z_by_enumeration {need}, {came}. Are weights transposed?")
     if not all(np.isfinite(a).all() for a in (coupling, summed_bias, enumerated_bias)):
-        raise InputError(
-            "log_z_by_enumeration expects finite weights and biases, got NaN or infinity. "
-            "Check that training did not diverge."
-        )
+        raise InputError("log_z_by_enumeration expects finite weights and biases. Check that training did not diverge.")
     if coupling.shape[0] < coupling.shape[1]:
         return coupling.T, enumerated_bias, summed_bias
     return coupling, summed_bias, enumerated_bias

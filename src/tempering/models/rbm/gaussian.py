@@ -12,17 +12,8 @@ from tempering._precision import product
 from tempering._softplus import SoftplusSums
 from tempering._types import HostPerRung, Key, Numbers, PerRung, Scalar
 from tempering.bases import Normal
-from tempering.ladder import checked_betas
-from tempering.models.rbm.hidden_bits import (
-    AbstractHiddenBitsPath,
-    AbstractListedBitsModel,
-    HiddenBitsState,
-    checked_parameters,
-    float32_arrays,
-    rung_fields,
-    softplus,
-    sums_for_any_field,
-)
+from tempering.models.rbm.arrays import checked_parameters, softplus, sums_for_any_field
+from tempering.models.rbm.hidden_bits import AbstractHiddenBitsPath, AbstractListedBitsModel, HiddenBitsState
 from tempering.models.rows import SMOOTHING, checked_rows
 
 _LOG_2PI = float(np.log(2 * np.pi))
@@ -74,10 +65,6 @@ class GaussianRBM(AbstractListedBitsModel):
         square = shift * (shift + 2 * self.vbias) / (2 * self.sigmas**2)
         return square.sum(axis=1) + np.log(self.sigmas).sum() + self.num_visible * _LOG_2PI / 2
 
-    @property
-    def num_visible_numbers(self) -> int:
-        return self.num_visible
-
     def path(self, base: Any, betas: HostPerRung) -> "GaussianRBMPath":
         return GaussianRBMPath.create(self, *self.base_moments(base), betas)
 
@@ -121,13 +108,9 @@ class GaussianRBMPath(AbstractHiddenBitsPath):
 
     weights: Float[Array, "visible hidden"]
     vbias: Float[Array, " visible"]
-    hbias: Float[Array, " hidden"]
     precisions: Float[Array, " visible"]
-    betas: PerRung
     base_mean: Float[Array, " visible"]
     base_precisions: Float[Array, " visible"]
-    sums: SoftplusSums | None
-    matrices: tuple[Float[Array, "rung feature"], ...]
 
     @classmethod
     def create(cls, rbm: GaussianRBM, mean: np.ndarray, variance: np.ndarray, betas: HostPerRung) -> "GaussianRBMPath":
@@ -139,10 +122,8 @@ class GaussianRBMPath(AbstractHiddenBitsPath):
             variance: s², the variance of the base (visible,).
             betas: inverse temperatures that rise from 0 to 1.
         """
-        betas = checked_betas(betas)
-        arrays = {"weights": rbm.weights, "vbias": rbm.vbias, "hbias": rbm.hbias, "precisions": rbm.sigmas**-2}
-        arrays |= {"base_mean": mean, "base_precisions": 1 / variance}
-        return cls(**float32_arrays(**arrays), **rung_fields(betas, sums_for_any_field(betas)))
+        arrays = {"precisions": rbm.sigmas**-2, "base_mean": mean, "base_precisions": 1 / variance}
+        return cls.for_model(rbm, betas, sums_for_any_field, **arrays)
 
     def fit_sums(self, betas: HostPerRung) -> SoftplusSums | None:
         return sums_for_any_field(betas)

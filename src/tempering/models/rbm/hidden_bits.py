@@ -3,7 +3,7 @@
 import abc
 import dataclasses
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import equinox as eqx
 import jax
@@ -18,12 +18,13 @@ from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar
 from tempering.kernels import AbstractGibbsPath, AbstractMove, BlockGibbs
 from tempering.ladder import AbstractPath, checked_betas
 from tempering.models.model import AbstractModel
+from tempering.models.rbm.arrays import float32_arrays, largest_field_of, random_bits
 from tempering.models.rbm.enumeration import bit_patterns
+
+P = TypeVar("P", bound="AbstractHiddenBitsPath")
 
 _PATTERNS_AT_ONCE = 1024
 _QUICK_TERMS = 10**8  # (pattern, visible number) pairs: about two seconds
-_NEGLIGIBLE = 17.0  # log1p(exp(−17)) is 4e-8
-_WIDEST = 3000.0  # beyond that no basis of `_softplus` is large enough, and the search for one takes a second
 
 
 class HiddenBitsState(eqx.Module):
@@ -51,14 +52,25 @@ class AbstractHiddenBitsPath(AbstractGibbsPath):
         matrices: from features to log f, its slope and its curvature at every rung; empty where `sums` is None.
     """
 
-    hbias: eqx.AbstractVar[Float[Array, " hidden"]]
-    betas: eqx.AbstractVar[PerRung]
-    sums: eqx.AbstractVar[SoftplusSums | None]
-    matrices: eqx.AbstractVar[tuple[Float[Array, "rung feature"], ...]]
+    weights: eqx.AbstractVar[Float[Array, "visible *category hidden"]]
+    hbias: Float[Array, " hidden"]
+    betas: PerRung
+    sums: SoftplusSums | None
+    matrices: tuple[Float[Array, "rung feature"], ...]
 
-    @abc.abstractmethod
+    @classmethod
+    def for_model(
+        cls: type[P], model: Any, betas: HostPerRung, fit: Callable[[HostPerRung], SoftplusSums | None], **arrays: Any
+    ) -> P:
+        """The path with the parameters of a model and other arrays; `fit` gives `sums`."""
+        betas = checked_betas(betas)
+        arrays |= {"weights": model.weights, "vbias": model.vbias, "hbias": model.hbias}
+        return cls(**float32_arrays(**arrays), **rung_fields(betas, fit(betas)))
+
     def fit_sums(self, betas: HostPerRung) -> SoftplusSums | None:
         """`sums` for other inverse temperatures and the present parameters."""
+        weights, hbias = (np.asarray(a, np.float64) for a in (self.weights, self.hbias))
+        return fit_softplus_sums(betas, largest_field_of(weights, hbias))
 
     @abc.abstractmethod
     def log_z_visible(self) -> float:
@@ -141,11 +153,13 @@ class AbstractHiddenBitsModel(AbstractModel):
 
     Attributes:
         weights: W, with the visible units first and the hidden units last.
-        hbias: b.
+        vbias, hbias: c and b.
     """
 
-    weights: eqx.AbstractVar[Any]
-    hbias: eqx.AbstractVar[Any]
+    weights: Any
+    vbias: Any
+    hbias: Any
+    reads_rows: ClassVar[bool] = True
     row_dtype: ClassVar[Any] = jnp.float32  # of visible units on the device
     stuck_advice: ClassVar[str | None] = "start from the training data, `base=data`"
 
@@ -158,10 +172,6 @@ class AbstractHiddenBitsModel(AbstractModel):
     def num_hidden(self) -> int:
         """The number of hidden units."""
         return self.weights.shape[-1]
-
-    @property
-    def reads_rows(self) -> bool:
-        return True
 
     @abc.abstractmethod
     def checked_data(self, data: Any) -> np.ndarray:
@@ -182,11 +192,6 @@ class AbstractListedBitsModel(AbstractHiddenBitsModel):
     def log_visible_z(self, h: Float[np.ndarray, "pattern hidden"]) -> Float[np.ndarray, " pattern"]:
         """log Σ_v (or ∫ dv) f(v, h) without h·b, for patterns of the hidden bits."""
 
-    @property
-    @abc.abstractmethod
-    def num_visible_numbers(self) -> int:
-        """The number of visible numbers that `log_visible_z` computes per pattern."""
-
     def exact_log_z(self, max_hidden: int = 20) -> float:
         """The exact log Z, by enumeration of the hidden bits.
 
@@ -197,10 +202,8 @@ class AbstractListedBitsModel(AbstractHiddenBitsModel):
             log Z.
         """
         if self.num_hidden > max_hidden:
-            raise InputError(
-                f"exact_log_z needs at most max_hidden={max_hidden} hidden bits, got {self.num_hidden}. "
-                "Estimate log Z by sampling, or raise max_hidden (each doubles time)."
-            )
+            cure = "Estimate log Z by sampling, or raise max_hidden (each doubles time)."
+            raise InputError(f"exact_log_z needs at most {max_hidden=} hidden bits, got {self.num_hidden}. {cure}")
         log_z = -np.inf
         for h in _pattern_tables(self.num_hidden):
             log_f = h @ self.hbias + self.log_visible_z(h)
@@ -208,19 +211,9 @@ class AbstractListedBitsModel(AbstractHiddenBitsModel):
         return float(log_z)
 
     def quick_log_z(self) -> float | None:
-        if self.num_hidden > 20 or 2**self.num_hidden * self.num_visible_numbers > _QUICK_TERMS:
+        if self.num_hidden > 20 or 2**self.num_hidden * self.vbias.size > _QUICK_TERMS:
             return None
         return self.exact_log_z()
-
-
-def random_bits(key: Key, logits: Float[Array, "*unit"]) -> Float[Array, "*unit"]:
-    """1.0 with these log-odds, else 0.0."""
-    return (jax.random.uniform(key, logits.shape) < jax.nn.sigmoid(logits)).astype(jnp.float32)
-
-
-def float32_arrays(**arrays: Any) -> dict[str, Any]:
-    """Arrays on the device, as a path keeps them."""
-    return {name: jnp.asarray(array, jnp.float32) for name, array in arrays.items()}
 
 
 def rung_fields(betas: HostPerRung, sums: SoftplusSums | None) -> dict[str, Any]:
@@ -229,62 +222,9 @@ def rung_fields(betas: HostPerRung, sums: SoftplusSums | None) -> dict[str, Any]
     if sums is None:
         return {**fields, "matrices": ()}
     zeros, ones = np.zeros_like(betas), np.ones_like(betas)
-    columns = (
-        (1 - betas, betas, sums.expand),
-        (-ones, ones, sums.expand_slopes),
-        (zeros, zeros, sums.expand_curvatures),
-    )
+    columns = [(1 - betas, betas, sums.expand)]
+    columns += [(-ones, ones, sums.expand_slopes), (zeros, zeros, sums.expand_curvatures)]
     return {**fields, "matrices": tuple(jnp.column_stack(parts).astype(jnp.float32) for parts in columns)}
-
-
-def sums_for_any_field(betas: HostPerRung) -> SoftplusSums | None:
-    """Sums that hold for fields without a bound, or None where no basis is large enough, as on very long ladders.
-
-    With the smallest β above 0, log1p(exp(−β|a|)) is negligible for |a| > 17/β at every rung but the base, where it is
-    log 2 for any a. So a basis that holds up to there holds everywhere.
-    """
-    largest = _NEGLIGIBLE / betas[1]
-    return fit_softplus_sums(betas, largest) if largest <= _WIDEST else None
-
-
-def largest_field(high: np.ndarray, low: np.ndarray, hbias: np.ndarray) -> float:
-    """The largest |a_j| of any row, from the largest and the smallest contribution (visible, hidden) of each unit."""
-    return float(max((high.sum(axis=0) + hbias).max(), -(low.sum(axis=0) + hbias).min()))
-
-
-def softplus(field: np.ndarray) -> np.ndarray:
-    """log(1 + e^field) on the host."""
-    return np.maximum(field, 0) + np.log1p(np.exp(-np.abs(field)))
-
-
-def in_blocks(log_density: Callable[[np.ndarray], np.ndarray], rows: np.ndarray, size: int) -> np.ndarray:
-    """A function of rows, applied to `size` rows at a time so that its tables stay small."""
-    return np.concatenate([log_density(rows[start : start + size]) for start in range(0, len(rows), size)])
-
-
-def checked_parameters(model: str, axes: dict[str, str], *arrays: Any, on_device: bool = False) -> list[Any]:
-    """Arrays in float64, refused where a shape or a value cannot be right.
-
-    Args:
-        model: the model's name, for errors.
-        axes: the name of each array and its axes, such as {"weights": "visible hidden", "vbias": "visible"}. The
-            first array has all axes.
-        arrays: one per name.
-        on_device: whether JAX arrays stay as they are; their values are then not looked at.
-    """
-    keeps = [on_device and isinstance(array, jax.Array) for array in arrays]
-    checked = [a if keep else np.asarray(a, np.float64) for a, keep in zip(arrays, keeps, strict=True)]
-    all_axes = next(iter(axes.values())).split()
-    sizes = dict(zip(all_axes, checked[0].shape, strict=False))
-    for (name, own_axes), array, keep in zip(axes.items(), checked, keeps, strict=True):
-        shape = tuple(sizes.get(axis) for axis in own_axes.split())
-        if array.shape != shape:
-            expected = f"{shape}, to fit the weights" if name != "weights" else f"({', '.join(all_axes)})"
-            raise InputError(f"{model}({name}=...) must have shape {expected}; got {array.shape}.")
-        if not keep and not np.all(np.isfinite(array)):
-            num_bad = np.sum(~np.isfinite(array))
-            raise InputError(f"{model}({name}=...) must be finite, got {num_bad} NaN or infinite values.")
-    return checked
 
 
 def _pattern_tables(num_bits: int) -> Iterator[Float[np.ndarray, "pattern bit"]]:

@@ -14,8 +14,8 @@ from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar, State
 from tempering.bases.densities import log_z_of_bits
 from tempering.kernels import AbstractGibbsPath
 from tempering.ladder import AbstractPath, checked_betas
-from tempering.models.rbm.binary import RBM, AbstractRBMVariant, Base
-from tempering.models.rbm.hidden_bits import float32_arrays, random_bits
+from tempering.models.rbm.arrays import float32_arrays, random_bits
+from tempering.models.rbm.binary import AbstractRBMVariant, Base
 from tempering.paths import AbstractLinearPath
 
 
@@ -27,7 +27,6 @@ class JointRBM(AbstractRBMVariant):
     exists to show that. Rows of data have no h, so no chain can start from them.
     """
 
-    rbm: RBM
     stuck_advice: ClassVar[str | None] = "use the RBM itself, whose path sums the hidden units out"
 
     def path(self, base: Base, betas: HostPerRung) -> "JointRBMPath":

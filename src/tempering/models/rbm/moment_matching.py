@@ -8,8 +8,8 @@ from jaxtyping import Array, Float
 
 from tempering._precision import product
 from tempering._types import Key, Scalar
+from tempering.models.rbm.arrays import random_bits
 from tempering.models.rbm.batch import Chains, Moments, Parameters, gibbs, moments_of
-from tempering.models.rbm.hidden_bits import random_bits
 
 _FIRST_STEP = 0.3  # stable for 784 × 500 units, where 1 is not
 _BADLY_MATCHED = 0.2  # relative mismatch above which a knot is trained again, with shorter steps
