@@ -52,7 +52,7 @@ def called(command: str, monkeypatch) -> int:
 # Ten seconds and more each, and what they show is tested elsewhere.
 LONG = (
     *("paths.md", "paths_rbm.md", "bayes.md", "any_model.md", "stopping.md", "moves.md", "discrete.md"),
-    *("index.md", "training.md"),
+    *("index.md", "training.md", "comparing.md", "own_loop.md", "ladders.md", "long_runs.md"),
 )
 # What `make test` runs instead: a smaller model and fewer sweeps, so that the verdict, and the status, may be another.
 _COMPARE = "tempering compare rbm.npz --data data.npz --methods"
@@ -61,7 +61,8 @@ SHORTENED = {
     "tempering estimate rbm.npz --data data.npz --target-error 0.02":
         "tempering estimate rbm.npz --data data.npz --target-error 0.2 --sweeps 100",
     f"{_COMPARE} rts,mbar,ti_rb,sams,ais,raise --budget 600": f"{_COMPARE} rts,mbar,ti_rb,sams,ais,raise --budget 60",
-    f"{_COMPARE} rts,mbar,ti_rb,ais,raise --budget 600": f"{_COMPARE} rts,mbar,ti_rb,ais,raise --budget 60",
+    "tempering estimate rbm.npz --data data.npz --out run":
+        "tempering estimate rbm.npz --data data.npz --out run --sweeps 100",
 }  # fmt: skip
 ELSEWHERE = ("tracking_pytorch.md", "tracking_sklearn.md")  # run, and held to more, by test_tracking_examples.py
 
@@ -73,7 +74,7 @@ ELSEWHERE = ("tracking_pytorch.md", "tracking_sklearn.md")  # run, and held to m
     [
         pytest.param(f, is_short, marks=[pytest.mark.slow] * (not is_short), id=page_id(f))
         for f in (ROOT / "README.md", *PAGES)
-        for is_short in ([True, False] if f.name in ("README.md", "comparing.md") else [f.name not in LONG])
+        for is_short in ([True, False] if f.name == "README.md" else [f.name not in LONG])
         if f.name not in ELSEWHERE
     ],
 )

@@ -208,7 +208,9 @@ def test_only_moves_without_a_size_of_their_own_are_tuned():
     assert tuned_if_needed(plain, tp.RandomWalk()) == Tuned(plain)
 
 
-@pytest.mark.parametrize("move", [tp.HMC(), tp.RandomWalk()], ids=["hmc", "random walk"])
+@pytest.mark.parametrize(
+    "move", [tp.HMC(), pytest.param(tp.RandomWalk(), marks=pytest.mark.slow)], ids=["hmc", "random walk"]
+)
 def test_a_density_in_one_call(move):
     result = tp.estimate(_gaussian(), move=move, num_sweeps=400, num_rungs=40, seed=5)
     assert result.verdict.is_good, result.diagnosis.findings
