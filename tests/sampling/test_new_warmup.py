@@ -15,9 +15,7 @@ from tempering.warmups.starts import base_positions
 
 
 class MeanLogF(eqx.Module):
-    """Σ log f_k(x) of one chain at every rung."""
-
-    total: jnp.ndarray
+    total: jnp.ndarray  # Σ log f_k(x) of one chain at every rung
 
     def update(self, ladder, draw):
         return MeanLogF(self.total + draw.log_f)
