@@ -49,5 +49,6 @@ def suggests(elsewhere: Mapping[str, str] | None = None) -> Callable[[Callable[P
 
 def _nearest(name: str, names: list[str]) -> str:
     known = _OTHER_NAMES.get(name)
-    near = [known] if known in names else difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    holding = [other for other in names if len(name) > 2 and name in other]  # `sweep` is in `num_sweeps`
+    near = [known] if known in names else holding or difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     return f"Did you mean `{near[0]}`?" if near else f"It takes: {', '.join(names)}."

@@ -38,6 +38,7 @@ def model():
 @pytest.mark.parametrize(("call", "words"), [
     (lambda: tp.estimate(model(), num_chain=10), "`num_chains`"),
     (lambda: tp.estimate(model(), chains=10), "`num_chains`"),
+    (lambda: tp.estimate(model(), sweep=10), "Did you mean `num_sweeps`"),
     (lambda: tp.estimate(model(), prior="ends"), "`rung_weights`"),
     (lambda: tp.estimate(model(), zzz=1), "It takes: model, base, data"),
     (lambda: tp.estimate(model(), resume=True), "`out`"),
