@@ -8,6 +8,9 @@ The names below are what most people need, in the order in which they meet them.
 
 # ruff: noqa: I001  (in the order in which a user meets them)
 
+# Before JAX starts.
+from tempering import _xla_flags as _xla_flags
+
 # Ask.
 from tempering.api import estimate as estimate
 from tempering.api import compare as compare
