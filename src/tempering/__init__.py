@@ -69,6 +69,7 @@ from tempering.kernels.moves import BitFlips as BitFlips
 from tempering.kernels.moves import BlockGibbs as BlockGibbs
 from tempering.kernels.moves import BlackJAX as BlackJAX
 from tempering.kernels.moves import AbstractMove as AbstractMove
+from tempering.warmups import SequentialStart as SequentialStart
 from tempering.warmups import AnnealedStart as AnnealedStart
 from tempering.warmups import InitialIterations as InitialIterations
 from tempering.warmups import SelfAdjusting as SelfAdjusting

@@ -14,6 +14,7 @@ from tempering._signatures import suggests
 from tempering.api.progress import Progress, Watch
 from tempering.api.runs import Plan, Runs
 from tempering.api.settings import Betas, RungWeights, Settings, check_model, check_move
+from tempering.diagnosis.stopping import LENGTH
 from tempering.estimators.methods import METHODS, Method, RunKind
 from tempering.kernels import AbstractMove
 from tempering.ladder import AbstractPath, Ladder
@@ -40,11 +41,11 @@ def compare(
     data: np.ndarray | None = None,
     methods: str | Iterable[str] = "all",
     budget: int | None = None,
-    num_rungs: int | str = Settings.num_rungs,
+    num_rungs: int | str | None = Settings.num_rungs,
     betas: Betas = Settings.betas,
     rung_weights: RungWeights = Settings.rung_weights,
     num_chains: int = Settings.num_chains,
-    num_sweeps: int = Settings.num_sweeps,
+    num_sweeps: int = LENGTH,
     move: AbstractMove | None = None,
     warmup: str | AbstractWarmup = Settings.warmup,
     repeats: int = 1,
@@ -114,10 +115,8 @@ def compare(
 def _plan(path: AbstractPath, move: AbstractMove, asked: Settings, budget: int | None, keep: Keep) -> Plan:
     ladder = Ladder.create(path, asked.make_log_prior(asked.make_betas()))
     warmup = asked.make_warmup()
-    if warmup.total_steps is not None:
-        budget = asked.num_sweeps + warmup.total_steps if budget is None else budget
-        if asked.warmup == Settings.warmup and budget < _FULL_WARMUP_BUDGET:
-            warmup = warmup.scaled(budget / _FULL_WARMUP_BUDGET)
+    if asked.warmup == Settings.warmup and budget is not None and budget < _FULL_WARMUP_BUDGET:
+        warmup = warmup.scaled(budget / _FULL_WARMUP_BUDGET)
     keep = dataclasses.replace(keep, moves=not move.always_accepts)
     setup = Setup(jax.random.key(asked.seed), ladder, move, asked.num_chains, asked.num_sweeps, budget)
     return Plan(setup, tuned_if_needed(warmup, move), keep)

@@ -36,8 +36,8 @@ def estimate(
     *,
     data: np.ndarray | None = None,
     num_chains: int = Settings.num_chains,
-    num_sweeps: int = Settings.num_sweeps,
-    num_rungs: int | str = Settings.num_rungs,
+    num_sweeps: int | None = Settings.num_sweeps,
+    num_rungs: int | str | None = Settings.num_rungs,
     betas: Betas = Settings.betas,
     rung_weights: RungWeights = Settings.rung_weights,
     move: AbstractMove | None = None,
@@ -67,18 +67,24 @@ def estimate(
             "bias" or "uniform"; without it `data` if given, else "bias".
         data: Rows whose mean log-likelihood under the model is wanted too.
         num_chains: Independent chains.
-        num_sweeps: Sweeps per chain, after the warm-up.
-        num_rungs: Inverse temperatures, or "auto": as many as the annealing pass says.
+        num_sweeps: Sweeps per chain, after the warm-up. By default the run goes on until the standard error is at most
+            `target_error` and the verdict is good, and no further.
+        num_rungs: Inverse temperatures, or "auto": as many as the warm-up says. By default 100, and more where an
+            adaptive ladder is so long that the steps between them would be too wide.
         betas: Where the rungs are: "auto" (the model's own choice), "adaptive", "adaptive:rejection", "uniform",
             "power:P", "geometric:SMALLEST", or numbers that rise from 0 to 1.
         rung_weights: How much of the run each rung gets: "ends", "ends:SHARE", "uniform", "exp:RATE", or log r_k.
         move: How x moves, where the model's own way is not wanted: `tp.HMC()`, `tp.RandomWalk()` …
-        warmup: "annealed", "iterations" (the paper's), "sams", "wang_landau", or an object of `tp.warmups`.
+        warmup: "sequential", "annealed", "iterations" (the paper's), "sams", "wang_landau", or an object of
+            `tp.warmups`.
         method: The estimator: "rts", or another that a tempered run allows, such as "ts", "mbar" or "ti_rb".
         seed: Seed of all randomness; the same seed gives the same bits on one machine.
-        target_error: Go on until the standard error is at most this and the verdict is good.
-        max_sweeps: With a `target_error`, the most sweeps per chain; 100 × `num_sweeps` by default.
-        max_seconds: With a `target_error`, the most time for sampling: seconds, or "90s", "10m", "1.5h".
+        target_error: Go on until the standard error is at most this and the verdict is good; 0.1 where neither this nor
+            `num_sweeps` is given.
+        max_sweeps: With a `target_error`, the most sweeps per chain; by default 20 times as many as before the first
+            look at the error, and at least 5000.
+        max_seconds: The most time for the run, its warm-up included: seconds, or "90s", "10m", "1.5h". What is under
+            way is finished, so it takes somewhat longer.
         expect: A function of a state whose mean under the model is wanted, such as `lambda x: x.v` for an RBM's pixels.
         keep_draws: Whether states are kept, as draws of the target; by default for densities and posteriors.
         out: A directory for checkpoints and the result.
@@ -98,7 +104,7 @@ def estimate(
         target_error, max_sweeps, chunk_sweeps,
     )  # fmt: skip
     check_model(model)
-    seconds = _checked_seconds(max_seconds, settings)
+    seconds = read_seconds(max_seconds)
     if resume and out is None:
         raise InputError("`resume` needs `out`, the directory of the run to go on with.")
     mean_log_density = None if data is None else float(model.log_density(data).mean())  # first: it may refuse
@@ -131,7 +137,7 @@ def _run(job: Job, directory: StageDirectory | None, watch: Watch | None, max_se
     started, setup, stage, before = time.perf_counter(), job.setup(), None, 0.0
     found = None if directory is None else directory.restore(checkpoint_templates(job.warmup, setup), job.keep)
     if found is not None:
-        stage, before = _up_to(found[0], job.settings.num_sweeps, job.goal), found[1]
+        stage, before = _up_to(found[0], job.settings.num_sweeps, job.goal(found[0])), found[1]
     while True:
         is_late = False
         stages = walk_stages(job.warmup, setup, job.keep, chunk_steps=job.settings.chunk_sweeps, start=stage)
@@ -143,10 +149,13 @@ def _run(job: Job, directory: StageDirectory | None, watch: Watch | None, max_se
                 directory.save(stage, before + seconds)
             if watch is not None and watch(job.progress(stage)):
                 return _Ending(stage, before + seconds)
-            is_late = max_seconds is not None and stage.is_sampling and seconds >= max_seconds
+            is_late = max_seconds is not None and seconds >= max_seconds
             if is_late:
                 break
         assert stage is not None
+        if is_late and not stage.is_sampling:
+            setup, stage = dataclasses.replace(setup, is_late=True), dataclasses.replace(stage, num_steps=stage.done)
+            continue
         decision = END if is_late else job.decision(stage)
         if decision.ends:
             return _Ending(stage, before + time.perf_counter() - started, is_late)
@@ -160,17 +169,18 @@ def _finished(job: Job, ending: _Ending) -> Result:
     return job.result(stage, ending.seconds, is_late=ending.is_late)
 
 
-def _up_to(stage: Stage, num_sweeps: int, goal: Goal | None) -> Stage:
+def _up_to(stage: Stage, num_sweeps: int | None, goal: Goal | None) -> Stage:
     """A restored stage of sampling may go on further than was asked for at first, but not back.
 
     With a goal, where it looks next was decided before it was stopped, and stands.
     """
     if not stage.is_sampling:
         return stage
-    most = num_sweeps if goal is None else goal.max_sweeps
+    asked = stage.num_steps if num_sweeps is None else num_sweeps
+    most = asked if goal is None else goal.max_sweeps
     if most < stage.done:
         raise InputError(f"The run to resume has {stage.done} sweeps already, more than the {most} asked for.")
-    return dataclasses.replace(stage, num_steps=most if goal is None else min(max(stage.num_steps, num_sweeps), most))
+    return dataclasses.replace(stage, num_steps=most if goal is None else min(max(stage.num_steps, asked), most))
 
 
 def _further(stage: Stage, decision: Decision) -> Stage:
@@ -186,10 +196,3 @@ def _further(stage: Stage, decision: Decision) -> Stage:
         stage = stage.with_found(is_equilibrated=True)
         size = stage.kind.block_steps(decision.num_more)
     return dataclasses.replace(stage, num_steps=stage.done + decision.num_more, block_steps=size)
-
-
-def _checked_seconds(max_seconds: float | int | str | None, settings: Settings) -> float | None:
-    seconds = read_seconds(max_seconds)
-    if seconds is not None and settings.target_error is None:
-        raise InputError("`max_seconds` bounds a run towards a `target_error`; give one, or use `num_sweeps` alone.")
-    return seconds

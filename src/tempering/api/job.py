@@ -13,7 +13,7 @@ import numpy as np
 from tempering.api.progress import Progress
 from tempering.api.settings import Settings, check_model, check_move
 from tempering.diagnosis import Decision, Diagnosis, Goal, Look, decide
-from tempering.diagnosis.stopping import END, too_short
+from tempering.diagnosis.stopping import END, cut_off, too_short
 from tempering.estimators import LogZ, expectation
 from tempering.estimators.methods import METHODS, TemperedRun
 from tempering.kernels import AbstractMove
@@ -46,7 +46,6 @@ class Job:
         check_model(model)
         check_move(move)
         self.model, self.settings = model, settings.with_spacing(model.spacing())
-        self.goal = Goal.from_settings(settings.target_error, settings.num_sweeps, settings.max_sweeps)
         betas = self.settings.make_betas()
         self.ladder = Ladder.create(model.path(base, betas), self.settings.make_log_prior(betas))
         self.move = model.move() if move is None else move
@@ -62,6 +61,11 @@ class Job:
         key = jax.random.key(self.settings.seed if seed is None else seed)
         return Setup(key, self.ladder, self.move, self.settings.num_chains, self.settings.num_sweeps)
 
+    def goal(self, stage: Stage) -> Goal | None:
+        """What the run was asked for; None where it has a fixed length. It depends on the ladder that was found."""
+        asked = self.settings
+        return Goal.from_settings(asked.target_error, asked.num_sweeps, asked.max_sweeps, stage.warmup.length)
+
     def answer(self, stage: Stage) -> LogZ:
         """log Z from the draws that count so far."""
         run = TemperedRun(stage.ladder.path, stage.recording)
@@ -69,19 +73,19 @@ class Job:
 
     def progress(self, stage: Stage) -> Progress:
         """Where the run stands."""
-        answer = (lambda: self.answer(stage)) if stage.is_sampling else None
-        return Progress.from_stage(stage, target_error=self.settings.target_error, answer=answer)
+        answer, goal = (lambda: self.answer(stage)) if stage.is_sampling else None, self.goal(stage)
+        return Progress.from_stage(stage, target_error=None if goal is None else goal.target_error, answer=answer)
 
     def decision(self, stage: Stage) -> Decision:
         """What to do at the end of a stretch of sampling. It depends on the stage alone, as resuming needs."""
-        return END if self.goal is None else self._decide(stage, self._seen(stage)[2])
+        return END if self.goal(stage) is None else self._decide(stage, self._seen(stage)[2])
 
     def result(self, stage: Stage, seconds: float, *, is_late: bool = False) -> Result:
         """The answer from the draws that count; `is_late` says that the time allowed was up."""
-        answer, diagnosis, look = self._seen(stage)
+        (answer, diagnosis, look), goal, spent = self._seen(stage), self.goal(stage), stage.spent()
         is_complete = is_late or (stage.is_finished and self._decide(stage, look).ends)
-        if self.goal is not None and is_complete:
-            short = too_short(look, self.goal, is_late=is_late)
+        if is_complete:
+            short = cut_off(look, stage.num_steps) if goal is None else too_short(look, goal, is_late=is_late)
             diagnosis = diagnosis.with_findings(() if short is None else (short,))
         return Result(
             log_z_by_rung=answer,
@@ -98,8 +102,9 @@ class Job:
             exact_log_z=self.model.quick_log_z(),
             model=self.model,
             expectation=None if stage.recording.target is None else expectation(stage.recording.target),
-            target_error=self.settings.target_error,
+            target_error=None if goal is None else goal.target_error,
             length=stage.warmup.length,
+            evaluations=spent.evaluations,
         )
 
     def identity(self) -> dict[str, Any]:
@@ -116,9 +121,10 @@ class Job:
         }
 
     def _decide(self, stage: Stage, look: Look) -> Decision:
-        if self.goal is None:
+        goal = self.goal(stage)
+        if goal is None:
             return END
-        return decide(look, self.goal, min(stage.recording.stats.block_size, MAX_BLOCK_STEPS))
+        return decide(look, goal, min(stage.recording.stats.block_size, MAX_BLOCK_STEPS))
 
     def _seen(self, stage: Stage) -> tuple[LogZ, Diagnosis, Look]:
         """The answer so far; what its statistics, the estimator and the warm-up say of it; what a rule may go by."""

@@ -10,6 +10,7 @@ import jax
 from tempering._signatures import suggests
 from tempering.api.job import Job
 from tempering.api.settings import Betas, RungWeights, Settings
+from tempering.diagnosis.stopping import LENGTH
 from tempering.kernels import AbstractMove
 from tempering.models import AbstractModel
 from tempering.results import Result
@@ -29,8 +30,8 @@ def estimate_many(
     seeds: Iterable[int],
     method: str = Settings.method,
     num_chains: int = Settings.num_chains,
-    num_sweeps: int = Settings.num_sweeps,
-    num_rungs: int | str = Settings.num_rungs,
+    num_sweeps: int = LENGTH,
+    num_rungs: int | str | None = Settings.num_rungs,
     betas: Betas = Settings.betas,
     rung_weights: RungWeights = Settings.rung_weights,
     warmup: str | AbstractWarmup = Settings.warmup,

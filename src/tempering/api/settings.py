@@ -13,15 +13,16 @@ from tempering.kernels import AbstractMove
 from tempering.ladder import LadderRule, checked_betas
 from tempering.models import AbstractModel
 from tempering.sampling import AbstractWarmup
-from tempering.warmups import AnnealedStart, InitialIterations, SelfAdjusting
+from tempering.warmups import AnnealedStart, InitialIterations, SelfAdjusting, SequentialStart
 
 Betas: TypeAlias = str | Sequence[float | int] | np.ndarray
 RungWeights: TypeAlias = str | Sequence[float | int] | np.ndarray
 
-_FIRST_RUNGS = 100  # of a ladder whose number of rungs is chosen later
+_FIRST_RUNGS = 100  # of a ladder for which no number was asked for, or whose number of rungs is chosen later
 _ADJUSTING_SWEEPS = 500  # as many as the other warm-ups take
 _METHODS = [m.name for m in METHODS.values() if m.kind is RunKind.TEMPERED and m.name != "mixed"]
 _WARMUPS: dict[str, Callable[[], AbstractWarmup]] = {
+    "sequential": SequentialStart,
     "annealed": AnnealedStart,
     "iterations": InitialIterations,
     "sams": partial(SelfAdjusting, "sams", num_steps=_ADJUSTING_SWEEPS),
@@ -36,25 +37,28 @@ class Settings:
 
     Attributes:
         num_chains: Independent chains.
-        num_sweeps: Sweeps per chain, after the warm-up.
-        num_rungs: Rungs of the ladder, or "auto": as many as the annealing pass says.
+        num_sweeps: Sweeps per chain, after the warm-up. None: until log Z has the `target_error` and the verdict is
+            good.
+        num_rungs: Rungs of the ladder, or "auto": as many as the warm-up says. None: 100, and more where an adaptive
+            ladder is so long that their steps would be too wide.
         betas: Where the rungs are: "auto", "adaptive", "adaptive:rejection", "uniform", "power:P",
             "geometric:SMALLEST", or numbers that rise from 0 to 1.
         rung_weights: "ends", "ends:SHARE", "uniform", "exp:RATE" for r_k ∝ exp(RATE·β_k), or log r_k.
-        warmup: "annealed", "iterations", "sams" or "wang_landau", or an object of `tempering.warmups`.
+        warmup: "sequential", "annealed", "iterations", "sams" or "wang_landau", or an object of `tempering.warmups`.
         method: The estimator, by its name: "rts", "ts", "sd", "rsd", "mbar", "ti_rb" …
         seed: Of all randomness.
-        target_error: Go on until log Z has this standard error and the verdict is good.
-        max_sweeps: But for no more sweeps per chain than this; by default 100 × `num_sweeps`.
+        target_error: Go on until log Z has this standard error and the verdict is good; 0.1 where neither this nor
+            `num_sweeps` is given.
+        max_sweeps: But for no more sweeps per chain than this; by default 20 times as many as the first look takes.
         chunk_sweeps: Sweeps between checkpoints and calls of `watch`, rounded up to whole blocks.
     """
 
     num_chains: int = 100
-    num_sweeps: int = 1000
-    num_rungs: int | str = 100
+    num_sweeps: int | None = None
+    num_rungs: int | str | None = None
     betas: Betas = "auto"
     rung_weights: RungWeights = "ends"
-    warmup: str | AbstractWarmup = "annealed"
+    warmup: str | AbstractWarmup = "sequential"
     method: str = "rts"
     seed: int = 0
     target_error: float | None = None
@@ -65,7 +69,7 @@ class Settings:
         for name, least in (("num_chains", 1), ("num_sweeps", 1), ("num_rungs", 2), ("chunk_sweeps", 1)):
             if name == "num_rungs" and self.num_rungs == "auto":
                 self._check_words_alone()
-            else:
+            elif getattr(self, name) is not None:
                 check_count(f"`{name}`", getattr(self, name), least, ', or "auto"' if name == "num_rungs" else "")
         if not isinstance(self.seed, int) or not 0 <= self.seed < 2**32:
             raise InputError(f"`seed` must be a whole number from 0 to 2³² − 1; got {self.seed!r}.")
@@ -73,19 +77,20 @@ class Settings:
             raise InputError(f"`method` must be one of {', '.join(_METHODS)}; got {self.method!r}.")
         if not isinstance(self.warmup, AbstractWarmup) and self.warmup not in _WARMUPS:
             raise InputError(
-                f"`warmup` must be one of {', '.join(_WARMUPS)}, or an object such as tp.AnnealedStart(); "
+                f"`warmup` must be one of {', '.join(_WARMUPS)}, or an object such as tp.SequentialStart(); "
                 f"got {self.warmup!r}."
             )
         self._check_goal()
 
     def _check_goal(self) -> None:
         target, most = self.target_error, self.max_sweeps
+        has_goal = target is not None or self.num_sweeps is None
         if target is not None and not (_is_number(target) and 0 < target < np.inf):
             raise InputError(f"`target_error` must be positive and finite, such as 0.05; got {target!r}.")
-        if most is not None and target is None:
+        if most is not None and not has_goal:
             raise InputError("`max_sweeps` bounds a run towards a `target_error`; give one, or use `num_sweeps` alone.")
         if most is not None:
-            check_count("`max_sweeps`", most, self.num_sweeps, " (`num_sweeps`)")
+            check_count("`max_sweeps`", most, self.num_sweeps or 1, " (`num_sweeps`)" if self.num_sweeps else "")
 
     def _check_words_alone(self) -> None:
         for name in ("betas", "rung_weights"):
@@ -117,13 +122,15 @@ class Settings:
         warmup = _WARMUPS[self.warmup]() if isinstance(self.warmup, str) else self.warmup
         measure = LadderRule(self.betas, "uniform").measure if isinstance(self.betas, str) else None
         chooses_number = self.num_rungs == "auto"
+        if self.num_rungs is None and measure is not None and isinstance(self.rung_weights, str):
+            chooses_number = warmup.can_respace
         if measure is None and not chooses_number:
             return warmup
         rule = None
         follows = isinstance(self.rung_weights, str) and (chooses_number or "exp" in self.rung_weights)
         if isinstance(self.betas, str) and isinstance(self.rung_weights, str) and follows:
             rule = LadderRule(self.betas, self.rung_weights)  # weights that follow the rungs
-        return warmup.respacing(measure, chooses_number, rule)
+        return warmup.respacing(measure, chooses_number, rule, _FIRST_RUNGS if self.num_rungs is None else 2)
 
 
 def check_model(model: object) -> None:

@@ -36,10 +36,10 @@ BaseFlag = Annotated[str | None, Option(help=_BASES)]
 BinarizeFlag = Annotated[str | None, Option(help="For grey values: threshold or random.")]
 ChainsFlag = Annotated[int, Option(help="Independent chains.")]
 SweepsFlag = Annotated[int, Option(help="Sweeps per chain after the warm-up.")]
-RungsFlag = Annotated[str, Option(help="Inverse temperatures: how many, or auto.")]
+RungsFlag = Annotated[str | None, Option(help="Inverse temperatures: how many, or auto; 100 or more by default.")]
 LadderFlag = Annotated[str, Option(help=_LADDERS)]
 RungWeightsFlag = Annotated[str, Option(help="Weights of the rungs: ends, ends:SHARE, uniform or exp:RATE.")]
-WarmupFlag = Annotated[str, Option(help="annealed, iterations (the paper's), sams or wang_landau.")]
+WarmupFlag = Annotated[str, Option(help="sequential, annealed, iterations (the paper's), sams or wang_landau.")]
 SeedFlag = Annotated[int, Option(help="Seed of all randomness.")]
 DevicesFlag = Annotated[int | None, Option(help="CPU devices to use; as many as cores by default.")]
 JsonFlag = Annotated[bool, Option("--json", help="Print one JSON object.")]
@@ -103,9 +103,9 @@ def read_betas(ladder: str) -> Any:
         raise InputError(f"--ladder must be a word or numbers with commas between them, got {ladder!r}.") from None
 
 
-def read_rungs(rungs: str) -> int | str:
-    """A whole number, or the word auto."""
-    if rungs == "auto":
+def read_rungs(rungs: str | None) -> int | str | None:
+    """A whole number, or the word auto; None stays None."""
+    if rungs is None or rungs == "auto":
         return rungs
     try:
         return int(rungs)

@@ -9,6 +9,7 @@ from typer import Option
 
 from tempering.api import Progress, Settings, compare
 from tempering.cli import common
+from tempering.diagnosis.stopping import LENGTH
 from tempering.cli.flags import in_flags
 from tempering.estimators import Sandwich
 from tempering.results import Comparison, SideBySide
@@ -22,11 +23,11 @@ def compare_command(
     base: common.BaseFlag = None,
     data: Annotated[str | None, Option(help="FILE of data from which RAISE starts.")] = None,
     binarize: common.BinarizeFlag = None,
-    rungs: common.RungsFlag = str(Settings.num_rungs),
+    rungs: common.RungsFlag = None,
     ladder: common.LadderFlag = str(Settings.betas),
     rung_weights: common.RungWeightsFlag = str(Settings.rung_weights),
     chains: common.ChainsFlag = Settings.num_chains,
-    sweeps: common.SweepsFlag = Settings.num_sweeps,
+    sweeps: common.SweepsFlag = LENGTH,
     warmup: common.WarmupFlag = str(Settings.warmup),
     repeats: Annotated[int, Option(help="How many seeds, from --seed on.")] = 1,
     truth: Annotated[float | None, Option(help="The true log Z; enumerated where that is quick.")] = None,

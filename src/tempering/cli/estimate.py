@@ -22,8 +22,10 @@ def estimate_command(
     data: Annotated[str | None, Option(help="FILE of data whose mean log-likelihood is wanted.")] = None,
     binarize: common.BinarizeFlag = None,
     chains: common.ChainsFlag = Settings.num_chains,
-    sweeps: common.SweepsFlag = Settings.num_sweeps,
-    rungs: common.RungsFlag = str(Settings.num_rungs),
+    sweeps: Annotated[
+        int | None, Option(help="Sweeps per chain after the warm-up; by default until --target-error is reached.")
+    ] = Settings.num_sweeps,
+    rungs: common.RungsFlag = None,
     ladder: common.LadderFlag = str(Settings.betas),
     rung_weights: common.RungWeightsFlag = str(Settings.rung_weights),
     warmup: common.WarmupFlag = str(Settings.warmup),
@@ -31,13 +33,14 @@ def estimate_command(
         str, Option(help="rts, or what else a tempered run gives: ts, rsd, mbar, ti_rb ...")
     ] = Settings.method,
     target_error: Annotated[
-        float | None, Option(help="Go on until the standard error is this small and the verdict good.")
+        float | None,
+        Option(help="Go on until the standard error is this small and the verdict good; 0.1 without --sweeps."),
     ] = None,
     max_sweeps: Annotated[
-        int | None, Option(help="With --target-error: the most sweeps per chain; 100 times --sweeps by default.")
+        int | None, Option(help="With --target-error: the most sweeps per chain; by default what the ladder suggests.")
     ] = None,
     max_time: Annotated[
-        str | None, Option(help="With --target-error: the most time, such as 90s, 10m or 1.5h.")
+        str | None, Option(help="The most time, such as 90s, 10m or 1.5h.")
     ] = None,
     seed: common.SeedFlag = Settings.seed,
     out: Annotated[Path | None, Option(help="Directory for checkpoints and the result.")] = None,

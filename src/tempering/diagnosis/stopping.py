@@ -11,11 +11,32 @@ import enum
 import numpy as np
 
 from tempering.findings import rounded_up, whole_rounded_up
+from tempering.ladder import PathLength
 from tempering.verdicts import Finding, Verdict
 
 MIN_GROWTH, MAX_GROWTH = 1.4, 4.0  # of a run's length from one look to the next
-BUDGET = 100  # times the first look, where none is given
+BUDGET = 20  # times the first look, where none is given
+MIN_BUDGET = 5000  # sweeps, where none is given
 MARGIN = 1.2  # the error is itself known to some 7 % for 100 chains, its square to 14 %
+
+
+TARGET_ERROR = 0.1  # of log Z, where neither an error nor a length was asked for
+LENGTH = 1000  # sweeps, where the length of the ladder is not known
+_PER_SQUARE = 2.2  # sweeps per squared length in √KL: a round trip takes 1.7 of them on normal targets
+_SHORTEST = 64  # sweeps; with fewer, 32 blocks would be single draws
+
+
+def first_look(length: PathLength | None) -> int:
+    """Sweeps after which a run is first looked at: about what a chain needs to cross the ladder and come back.
+
+    Chains diffuse along a ladder, so this grows with the square of its length.
+
+    Args:
+        length: The length of the path, where it was measured.
+    """
+    if length is None or not np.isfinite(length.root_kl):
+        return LENGTH
+    return max(_SHORTEST, int(np.ceil(_PER_SQUARE * length.root_kl**2)))
 
 
 class Hope(enum.Enum):
@@ -61,17 +82,26 @@ class Goal:
     max_sweeps: int
 
     @classmethod
-    def from_settings(cls, target_error: float | None, num_sweeps: int, max_sweeps: int | None) -> "Goal | None":
+    def from_settings(
+        cls,
+        target_error: float | None,
+        num_sweeps: int | None,
+        max_sweeps: int | None,
+        length: PathLength | None = None,
+    ) -> "Goal | None":
         """The goal of a run with these settings.
 
         Args:
-            target_error: The error that was asked for; without one there is no goal.
-            num_sweeps: Sweeps per chain before the first look.
-            max_sweeps: The budget, by default 100 times `num_sweeps`.
+            target_error: The error that was asked for; 0.1 where no `num_sweeps` was asked for either.
+            num_sweeps: Sweeps per chain before the first look. If they are given without an error, there is no goal.
+            max_sweeps: The budget, by default 20 times the sweeps before the first look, and at least 5000.
+            length: The length of the path, which decides on the first look where `num_sweeps` does not.
         """
-        if target_error is None:
+        if target_error is None and num_sweeps is not None:
             return None
-        return cls(target_error, BUDGET * num_sweeps if max_sweeps is None else max_sweeps)
+        look = first_look(length) if num_sweeps is None else num_sweeps
+        budget = max(BUDGET * look, MIN_BUDGET) if max_sweeps is None else max_sweeps
+        return cls(TARGET_ERROR if target_error is None else target_error, budget)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,3 +198,16 @@ def too_short(look: Look, goal: Goal, *, is_late: bool = False) -> Finding | Non
     more = "resume with a larger `max_seconds`" if is_late else f"allow `max_sweeps={needed}`"
     cure = f"{more}, or accept `target_error={rounded_up(1.05 * look.std_error):g}`"
     return Finding(Verdict.SHORT, f"{seen}; about {needed} would do", cure)
+
+
+def cut_off(look: Look, num_steps: int) -> Finding | None:
+    """The finding for a run of a fixed length that its time limit ended early, if it did.
+
+    Args:
+        look: What is known about the run at its end.
+        num_steps: The sweeps per chain that were asked for.
+    """
+    if look.num_done >= num_steps:
+        return None
+    seen = f"the time was up after {look.num_done} of {num_steps} sweeps"
+    return Finding(Verdict.SHORT, seen, "allow a larger `max_seconds`")

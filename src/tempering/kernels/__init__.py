@@ -4,6 +4,7 @@
 - `ContinuousTempering`, with `ContinuousPosition`: the same with a continuous β.
 - `GuidedTempering`, with `Guided`: every chain has its own guess of log Z.
 - `AnnealUp` with `AnnealState`, `AnnealDown` with `Position`: annealed importance sampling and its reverse.
+- `ClimbUp`, with `Position`: the same as `AnnealUp` in sequential Monte Carlo, where populations are resampled between.
 - `Held`, with `Position`: moves at a rung that stays the same.
 - `AbstractKernel`: what they have in common. Moves of x at one rung are in `tempering.kernels.moves`.
 """
@@ -11,6 +12,7 @@
 from tempering.kernels.annealing import AnnealDown as AnnealDown
 from tempering.kernels.annealing import AnnealState as AnnealState
 from tempering.kernels.annealing import AnnealUp as AnnealUp
+from tempering.kernels.annealing import ClimbUp as ClimbUp
 from tempering.kernels.annealing import positions_at_target as positions_at_target
 from tempering.kernels.continuous import ContinuousPosition as ContinuousPosition
 from tempering.kernels.continuous import ContinuousTempering as ContinuousTempering
@@ -23,6 +25,7 @@ from tempering.kernels.moves import AbstractSizedMove as AbstractSizedMove
 from tempering.kernels.moves import BitFlips as BitFlips
 from tempering.kernels.moves import BlackJAX as BlackJAX
 from tempering.kernels.moves import BlockGibbs as BlockGibbs
+from tempering.kernels.moves import Evaluations as Evaluations
 from tempering.kernels.moves import RandomWalk as RandomWalk
 from tempering.kernels.moves import Schedule as Schedule
 from tempering.kernels.tempering import AbstractKernel as AbstractKernel

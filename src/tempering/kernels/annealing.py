@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from tempering._types import Key, Rung, Rungs, Scalar, State
 from tempering.kernels.tempering import AbstractKernel, Position
-from tempering.ladder import AbstractPath, Ladder
+from tempering.ladder import AbstractPath, ClimbDraw, Ladder
 
 
 class AnnealState(eqx.Module):
@@ -65,6 +65,23 @@ class AnnealUp(AbstractKernel):
         keep = rung == state.kept_at
         kept = jax.tree.map(lambda new, old: jnp.where(keep, new, old), x, state.kept)
         return AnnealState(x, rung, state.kept_at, kept), log_increment
+
+
+class ClimbUp(AbstractKernel):
+    """One step of a particle of sequential Monte Carlo: reweight x from rung k to k + 1, then move it there.
+
+    The arithmetic is that of `AnnealUp`. It also says how the move went, from which the next moves are tuned.
+
+    Attributes:
+        move: how x moves at a rung.
+    """
+
+    def __call__(self, key: Key, ladder: Ladder, state: Position) -> tuple[Position, ClimbDraw]:
+        path = ladder.path
+        rung = jnp.minimum(state.rung + 1, path.num_rungs - 1)
+        log_increment = path.log_density(state.x, rung) - path.log_density(state.x, state.rung)
+        x, info = self.move(key, path, rung, state.x)
+        return Position(x, rung), ClimbDraw(log_increment, info)
 
 
 class AnnealDown(AbstractKernel):

@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 
 from tempering._types import Key, Rungs, State
-from tempering.kernels.moves import AbstractMove
+from tempering.kernels.moves import AbstractMove, Evaluations
 from tempering.ladder import Draw, HeldDraw, Ladder
 
 
@@ -27,6 +27,11 @@ class AbstractKernel(eqx.Module):
 
     move: AbstractMove
     regenerates: ClassVar[bool] = False
+
+    @property
+    def evaluations(self) -> Evaluations:
+        """Evaluations of log f and of its gradient in one step: those of the move, and log f of the new state."""
+        return self.move.evaluations.plus(Evaluations(1, 0))
 
     @abc.abstractmethod
     def __call__(self, key: Key, ladder: Ladder, state: Any) -> tuple[Any, Any]:

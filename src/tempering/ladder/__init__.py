@@ -14,6 +14,7 @@ from tempering.ladder.betas import geometric_betas as geometric_betas
 from tempering.ladder.betas import power_betas as power_betas
 from tempering.ladder.betas import respaced_betas as respaced_betas
 from tempering.ladder.betas import uniform_betas as uniform_betas
+from tempering.ladder.draw import ClimbDraw as ClimbDraw
 from tempering.ladder.draw import Draw as Draw
 from tempering.ladder.draw import GuidedDraw as GuidedDraw
 from tempering.ladder.draw import HeldDraw as HeldDraw

@@ -62,6 +62,18 @@ class HeldDraw(eqx.Module):
     info: MoveInfo
 
 
+class ClimbDraw(eqx.Module):
+    """One step of a particle up the ladder.
+
+    Attributes:
+        log_increment: what the step adds to the log weight of the particle.
+        info: how the move went.
+    """
+
+    log_increment: Float[Array, "*chain"]
+    info: MoveInfo
+
+
 class GuidedDraw(eqx.Module):
     """The rung that a chain drew under its own guess of log Z.
 

@@ -13,6 +13,7 @@ from tempering._errors import InputError
 from tempering.diagnosis import Diagnosis, occupancy, transition_matrix
 from tempering.estimators import Annealed, Expectation, LogZ
 from tempering.estimators.tempered import log_occupancy
+from tempering.kernels import Evaluations
 from tempering.ladder import PathLength
 from tempering.models import AbstractModel, named_leaves
 from tempering.results.arviz_tree import to_arviz
@@ -77,7 +78,8 @@ class Result:
         model: The model, which knows its parameters by name.
         expectation: The mean under the model of the function that was asked for by `expect`.
         target_error: The standard error that was asked for.
-        length: The length of the path from base to target, where an annealing pass measured it.
+        length: The length of the path from base to target, where the warm-up measured it.
+        evaluations: Evaluations of the density and of its gradient, of all chains together, the warm-up included.
     """
 
     log_z_by_rung: LogZ
@@ -97,6 +99,7 @@ class Result:
     expectation: Expectation | None = None
     target_error: float | None = None
     length: PathLength | None = None
+    evaluations: Evaluations = Evaluations(0, 0)
 
     @property
     def log_z(self) -> float:
@@ -164,6 +167,8 @@ class Result:
             "path_length": None if self.length is None else dataclasses.asdict(self.length),
             "knots": [] if self.diagnosis.rung_chain is None else [k.beta for k in self.diagnosis.rung_chain.knots],
             "num_warmup_sweeps": self.num_warmup_sweeps,
+            "num_density_evaluations": self.evaluations.densities,
+            "num_gradient_evaluations": self.evaluations.gradients,
             "seconds": self.seconds,
             "errors": None if self.log_z_by_rung.errors is None else dataclasses.asdict(self.log_z_by_rung.errors),
             "num_cut_sweeps": self.log_z_by_rung.num_cut,

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from tempering.estimators import Annealed
+from tempering.kernels import Evaluations
 from tempering.ladder import Ladder, PathLength
 from tempering.sampling.directory import RunDirectory, filled
 from tempering.sampling.stage import Sampling, Stage, WarmupSummary
@@ -78,6 +79,7 @@ def _summary(saved: dict[str, Any]) -> WarmupSummary:
         length=None if length is None else PathLength(**length),
         is_equilibrated=saved["is_equilibrated"],
         num_steps=saved["num_steps"],
+        evaluations=Evaluations(*saved["evaluations"]),
     )
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from tempering._types import Key
 from tempering.diagnosis import Diagnosis, diagnose, unequilibrated
 from tempering.estimators import Annealed
-from tempering.kernels import AbstractKernel, AbstractMove, AbstractSizedMove, Position
+from tempering.kernels import AbstractKernel, AbstractMove, AbstractSizedMove, Evaluations, Position
 from tempering.ladder import AbstractPath, Ladder, PathLength
 from tempering.sampling.chains import run_chains
 from tempering.stats import JUST_RTS, MAX_BLOCK_STEPS, Keep, TemperingRecord, TuningSums
@@ -96,12 +96,14 @@ class WarmupSummary:
         length: The length of the path, and of the longest step on it, where a pass has measured it.
         is_equilibrated: Whether the warm-up met its own stopping rule.
         num_steps: Steps per chain in earlier stages.
+        evaluations: Evaluations of the density and of its gradient in earlier stages, of all chains together.
     """
 
     annealed: Annealed | None = None
     length: PathLength | None = None
     is_equilibrated: bool = True
     num_steps: int = 0
+    evaluations: Evaluations = Evaluations(0, 0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,9 +145,14 @@ class Stage:
         self, kind: AbstractStageKind, ladder: Ladder, kernel: AbstractKernel, states: Any, num_steps: int
     ) -> "Stage":
         """The stage after this one."""
-        summary = dataclasses.replace(self.warmup, num_steps=self.warmup.num_steps + self.num_steps)
         block_steps = kind.block_steps(num_steps)
-        return Stage(kind, self.number + 1, ladder, kernel, states, num_steps, block_steps, warmup=summary)
+        return Stage(kind, self.number + 1, ladder, kernel, states, num_steps, block_steps, warmup=self.spent())
+
+    def spent(self) -> WarmupSummary:
+        """The summary of earlier stages with what this one has cost so far."""
+        steps = self.warmup.num_steps + self.done
+        here = self.kernel.evaluations.times(self.done * self.num_chains)
+        return dataclasses.replace(self.warmup, num_steps=steps, evaluations=self.warmup.evaluations.plus(here))
 
     @property
     def is_sampling(self) -> bool:

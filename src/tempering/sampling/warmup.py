@@ -6,6 +6,7 @@ from typing import Any
 
 from tempering._errors import InputError
 from tempering._types import Key
+from tempering.diagnosis.stopping import first_look
 from tempering.kernels import AbstractMove, SimulatedTempering
 from tempering.ladder import Ladder, LadderRule
 from tempering.sampling.stage import AbstractStageKind, Sampling, Stage, blank_positions
@@ -20,22 +21,26 @@ class Setup:
         ladder: The law that is wanted.
         move: How x moves.
         num_chains: Independent chains.
-        num_steps: Steps per chain of sampling, after the warm-up.
+        num_steps: Steps per chain of sampling, after the warm-up; None where the length of the ladder decides.
         budget: Steps per chain in all, the warm-up included; `num_steps` does not count where it is given.
+        is_late: Whether the time is up: a warm-up then goes to sampling as soon as it can.
     """
 
     key: Key
     ladder: Ladder
     move: AbstractMove
     num_chains: int
-    num_steps: int = 0
+    num_steps: int | None = None
     budget: int | None = None
+    is_late: bool = False
 
     def sampling_after(self, stage: Stage, ladder: Ladder, states: Any) -> Stage:
         """The stage of sampling that follows a warm-up's last stage."""
-        done = stage.warmup.num_steps + stage.num_steps
-        num_steps = self.num_steps if self.budget is None else max(1, self.budget - done)
-        return stage.next(Sampling(), ladder, SimulatedTempering(self.move), states, num_steps)
+        num_steps = first_look(stage.warmup.length) if self.num_steps is None else self.num_steps
+        if self.budget is not None:
+            num_steps = max(1, self.budget - stage.spent().num_steps)
+        move = stage.move if isinstance(stage.kernel, SimulatedTempering) else self.move
+        return stage.next(Sampling(), ladder, SimulatedTempering(move), states, num_steps)
 
     def tempered_template(self, kind: AbstractStageKind) -> Stage:
         """A stage of simulated tempering of the right form, its values not yet known, for `templates`."""
@@ -60,6 +65,11 @@ class AbstractWarmup(abc.ABC):
         return False
 
     @property
+    def tunes_moves(self) -> bool:
+        """Whether it finds step sizes for a move that has none yet."""
+        return False
+
+    @property
     def can_respace(self) -> bool:
         """Whether it can say where the rungs of an adaptive ladder go, and how many there are."""
         return False
@@ -80,16 +90,19 @@ class AbstractWarmup(abc.ABC):
         """A stage of every kind that this warm-up makes, of the right form: what a checkpoint is read into."""
         return [self.first(setup)]
 
-    def respacing(self, measure: str | None, chooses_number: bool, rule: LadderRule | None) -> "AbstractWarmup":
+    def respacing(
+        self, measure: str | None, chooses_number: bool, rule: LadderRule | None, least_rungs: int = 2
+    ) -> "AbstractWarmup":
         """The same warm-up, which also chooses the rungs.
 
         Args:
             measure: Of the steps to be made equal, "kl" or "rejection"; None where rungs stay where they are.
             chooses_number: Whether it also chooses how many rungs there are.
             rule: From which the weights of new rungs follow; None where they keep theirs.
+            least_rungs: The least number of rungs that it may choose.
 
         Returns:
             The warm-up. One that cannot look at the path before the run is refused.
         """
         what = "An adaptive ladder" if measure is not None else "A number of rungs that is chosen"
-        raise InputError(f"{what} needs the annealed warm-up, which measures the path first: leave `warmup` out.")
+        raise InputError(f"{what} needs a warm-up that measures the path first: leave `warmup` out.")

@@ -16,6 +16,7 @@ the answer does not depend on how a run was cut, parallelised or resumed.
 | `MoveSums`, `TuningSums` | `MoveCounts`, `TuningCounts` | acceptance and tuning of moves |
 | `TourSums` | `Tours` | independent tours between draws of the base |
 | `AnnealRecord` | `AnnealWeights` | annealed importance sampling |
+| `ClimbRecord` | `ClimbSteps` | sequential Monte Carlo |
 | `GuidedRecord` | `Occupancy` | self-adjusting weights |
 """
 
@@ -23,6 +24,8 @@ from tempering.stats.annealing import AnnealRecord as AnnealRecord
 from tempering.stats.annealing import AnnealWeights as AnnealWeights
 from tempering.stats.blocked import BlockedStats as BlockedStats
 from tempering.stats.blocked import Travel as Travel
+from tempering.stats.climb import ClimbRecord as ClimbRecord
+from tempering.stats.climb import ClimbSteps as ClimbSteps
 from tempering.stats.draws import KeptFeatures as KeptFeatures
 from tempering.stats.draws import ReducedDraws as ReducedDraws
 from tempering.stats.groups import chain_groups as chain_groups

@@ -6,5 +6,6 @@ from tempering.warmups.annealed_start import annealing_ladder as annealing_ladde
 from tempering.warmups.initial_iterations import InitialIterations as InitialIterations
 from tempering.warmups.self_adjusting import SelfAdjusting as SelfAdjusting
 from tempering.warmups.self_adjusting import adjust as adjust
+from tempering.warmups.sequential import SequentialStart as SequentialStart
 from tempering.warmups.tuned import Tuned as Tuned
 from tempering.warmups.tuned import tuned_if_needed as tuned_if_needed

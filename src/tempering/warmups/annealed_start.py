@@ -1,19 +1,17 @@
-"""The default warm-up: one annealing pass, then short tempered runs that correct the guess of log Z."""
+"""A warm-up without resampling: one annealing pass, then short tempered runs that correct the guess of log Z."""
 
 import dataclasses
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Int
 
-from tempering._errors import InputError
 from tempering.estimators import Annealed, ais, rts
 from tempering.kernels import AnnealState, AnnealUp, Position, SimulatedTempering
-from tempering.ladder import Ladder, LadderRule, StepLengths
-from tempering.ladder.step_lengths import check_measure
-from tempering.sampling import AbstractStageKind, AbstractTemperedKind, AbstractWarmup, Setup, Stage
+from tempering.ladder import Ladder, StepLengths
+from tempering.sampling import AbstractStageKind, AbstractTemperedKind, Setup, Stage
 from tempering.stats import AnnealRecord
+from tempering.warmups.measuring import AbstractMeasuringWarmup, rungs_by_weight
 from tempering.warmups.starts import start_chains
 
 
@@ -31,10 +29,11 @@ class Equilibrating(AbstractTemperedKind):
 
 
 @dataclasses.dataclass(frozen=True)
-class AnnealedStart(AbstractWarmup):
+class AnnealedStart(AbstractMeasuringWarmup):
     """One annealing pass gives log Ẑ at every rung and a state at every rung; short tempered runs then correct log Ẑ.
 
-    This is the default: it has not been seen to get stuck. The estimate of the pass stays in the result as a check.
+    The pass has as many steps for a long ladder as for a short one. `SequentialStart` is the default because its length
+    follows the ladder's. The estimate of the pass stays in the result as a check.
 
     ```python
     tp.estimate(model, warmup=tp.AnnealedStart(anneal_steps=600, equilibration_steps=(200, 500)))
@@ -43,45 +42,14 @@ class AnnealedStart(AbstractWarmup):
     Attributes:
         anneal_steps: Steps of the annealing pass.
         equilibration_steps: Steps of each tempered run before sampling.
-        respaces: Whether rungs are spaced anew, by what the annealing pass measured.
-        measure: Of the steps between rungs that are made equal: "kl" for √KL, or "rejection"; see `StepLengths`.
-        chooses_number: Whether the pass also says how many rungs there are. This needs a rule.
-        rule: Where rungs lie that are not spaced anew, and the weights of new ones.
     """
 
     anneal_steps: int = 150
     equilibration_steps: tuple[int, ...] = (100, 250)
-    respaces: bool = False
-    measure: str = "kl"
-    chooses_number: bool = False
-    rule: LadderRule | None = None
-
-    def __post_init__(self) -> None:
-        check_measure(self.measure)
-        if self.chooses_number and self.rule is None:
-            raise InputError(
-                "AnnealedStart(chooses_number=True) needs a `rule` for the weights of any number of rungs."
-            )
-
-    @property
-    def shapes_the_run(self) -> bool:
-        return self.respaces or self.chooses_number
-
-    @property
-    def can_respace(self) -> bool:
-        return True
 
     @property
     def total_steps(self) -> int:
         return self.anneal_steps + sum(self.equilibration_steps)
-
-    def respacing(self, measure: str | None, chooses_number: bool, rule: LadderRule | None) -> "AnnealedStart":
-        asked: dict[str, Any] = {"chooses_number": chooses_number}
-        if measure is not None:
-            asked |= {"respaces": True, "measure": measure}
-        if rule is not None:
-            asked |= {"rule": rule}
-        return dataclasses.replace(self, **asked)
 
     def scaled(self, factor: float) -> "AnnealedStart":
         """Shorter or longer in all its parts, each of which keeps a step at least."""
@@ -93,7 +61,7 @@ class AnnealedStart(AbstractWarmup):
         ladder = setup.ladder
         fine = annealing_ladder(ladder, self.anneal_steps)
         betas = np.asarray(fine.path.betas)
-        rungs = _rungs_by_weight(ladder, setup.num_chains)
+        rungs = rungs_by_weight(ladder, setup.num_chains)
         kept_at = np.abs(betas - np.asarray(ladder.path.betas)[rungs][:, None]).argmin(axis=1)
         starts = start_chains(setup.key, fine.path, AnnealState.start, kept_at)
         return Stage.first(Annealing(), fine, AnnealUp(setup.move), starts, self.anneal_steps)
@@ -107,7 +75,7 @@ class AnnealedStart(AbstractWarmup):
             better = stage.ladder.with_log_z(rts(stage.recording.stats).values)
         else:
             stage, better = self._from_weights(stage, setup.ladder)
-        if stage.number == len(self.equilibration_steps):
+        if stage.number == len(self.equilibration_steps) or setup.is_late:
             return setup.sampling_after(stage, better, stage.states)
         steps = self.equilibration_steps[stage.number]
         return stage.next(Equilibrating(), better, SimulatedTempering(setup.move), stage.states, steps)
@@ -117,10 +85,10 @@ class AnnealedStart(AbstractWarmup):
         log_weights = stage.recording.log_weights()
         fine = np.asarray(stage.ladder.path.betas, np.float64)
         lengths = StepLengths.from_increments(fine, stage.recording.log_increments, self.measure)
-        rungs = _rungs_by_weight(ladder, stage.num_chains)
+        rungs = rungs_by_weight(ladder, stage.num_chains)
         if self.shapes_the_run:
             kept_betas = np.asarray(ladder.path.betas)[rungs]
-            ladder = self._reshaped(ladder, lengths)
+            ladder = self.reshaped(ladder, lengths)
             rungs = np.abs(np.asarray(ladder.path.betas) - kept_betas[:, None]).argmin(axis=1).astype(np.int32)
         betas = np.asarray(ladder.path.betas, np.float64)
         guess = np.asarray(np.interp(betas, fine, ais(log_weights).values))
@@ -128,13 +96,6 @@ class AnnealedStart(AbstractWarmup):
         stage = stage.with_found(annealed=annealed, length=lengths.length(betas))
         states = Position(stage.states.kept, jnp.asarray(rungs))
         return dataclasses.replace(stage, states=states), ladder.with_log_z(guess)
-
-    def _reshaped(self, ladder: Ladder, lengths: StepLengths) -> Ladder:
-        """The rungs where they are wanted, as many as are wanted."""
-        betas_of = lengths.betas if self.respaces or self.rule is None else self.rule.betas_of
-        num_rungs = lengths.num_rungs(betas_of) if self.chooses_number else ladder.path.num_rungs
-        betas = betas_of(num_rungs)
-        return ladder.with_betas(betas, None if self.rule is None else self.rule.log_prior_of(betas))
 
 
 def annealing_ladder(ladder: Ladder, num_steps: int) -> Ladder:
@@ -150,10 +111,3 @@ def annealing_ladder(ladder: Ladder, num_steps: int) -> Ladder:
     betas = np.asarray(ladder.path.betas, np.float64)
     fine = np.interp(np.linspace(0, len(betas) - 1, num_steps + 1), np.arange(len(betas)), betas)
     return Ladder.create(ladder.path.with_betas(fine))
-
-
-def _rungs_by_weight(ladder: Ladder, num_chains: int) -> Int[np.ndarray, " chain"]:
-    """One rung a chain, in the proportions of the rung weights."""
-    below = np.cumsum(np.exp(np.asarray(ladder.log_prior, np.float64)))
-    middle = (np.arange(num_chains) + 0.5) / num_chains
-    return np.minimum(np.searchsorted(below, middle), len(below) - 1).astype(np.int32)

@@ -67,7 +67,7 @@ class InitialIterations(AbstractWarmup):
         better = stage.ladder.with_log_z(rts(stage.recording.stats).values)
         rungs = uniform_rungs(jax.random.fold_in(setup.key, done), setup.ladder.path.num_rungs, stage.num_chains)
         positions = Position(stage.states.x, rungs)
-        if is_equilibrated or done >= self.max_iterations:
+        if is_equilibrated or done >= self.max_iterations or setup.is_late:
             return setup.sampling_after(stage.with_found(is_equilibrated=is_equilibrated), better, positions)
         return stage.next(Iterating(), better, SimulatedTempering(setup.move), positions, self.steps_of(done))
 

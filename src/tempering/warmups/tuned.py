@@ -9,7 +9,6 @@ every coordinate at every rung, from all draws weighted by q(k | x): the roots o
 import dataclasses
 from typing import Any, ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,6 +20,7 @@ from tempering.ladder import LadderRule
 from tempering.sampling import AbstractStageKind, AbstractWarmup, Setup, Stage
 from tempering.stats import MoveCounts, MoveSums, TuningCounts
 from tempering.warmups.acceptance import fit_acceptance
+from tempering.warmups.climb_tuning import coordinates
 from tempering.warmups.starts import base_positions
 
 _FIRST_NUMBER = 2**16  # of the tuning stages, out of the way of those that follow
@@ -67,11 +67,17 @@ class Tuned(AbstractWarmup):
         return True
 
     @property
+    def tunes_moves(self) -> bool:
+        return True
+
+    @property
     def can_respace(self) -> bool:
         return self.inner.can_respace
 
-    def respacing(self, measure: str | None, chooses_number: bool, rule: LadderRule | None) -> "Tuned":
-        return dataclasses.replace(self, inner=self.inner.respacing(measure, chooses_number, rule))
+    def respacing(
+        self, measure: str | None, chooses_number: bool, rule: LadderRule | None, least_rungs: int = 2
+    ) -> "Tuned":
+        return dataclasses.replace(self, inner=self.inner.respacing(measure, chooses_number, rule, least_rungs))
 
     def first(self, setup: Setup) -> Stage:
         """Draws of the base, half of them held at the base and half at the target."""
@@ -79,11 +85,11 @@ class Tuned(AbstractWarmup):
         assert isinstance(move, AbstractSizedMove)
         ends = np.repeat([0, path.num_rungs - 1], _NUM_HELD)
         positions = base_positions(jax.random.fold_in(setup.key, _FIRST_NUMBER), path, ends)
-        scale = _coordinates(positions.x).std(axis=0)
+        scale = coordinates(positions.x).std(axis=0)
         scale = np.where(scale > 0, scale, 1.0) if self._rescales(setup) else np.ones_like(scale)
         schedule = move.schedule.with_knots(path.betas, scale.size)
         schedule = _scheduled(schedule, np.asarray(schedule.step_sizes), np.tile(scale, (path.num_rungs, 1)))
-        return self._held(setup, _with(move, schedule), positions, 0)
+        return self._held(setup, move.with_schedule(schedule), positions, 0)
 
     def templates(self, setup: Setup) -> list[Stage]:
         first = self.first(setup)
@@ -108,7 +114,7 @@ class Tuned(AbstractWarmup):
             # Not before the draws that count: their steps are fitted in the units they are used in.
             if self._rescales(setup) and not following.is_sampling:
                 schedule = rescaled(schedule, tuning.scales())
-            move = _with(move, schedule)
+            move = move.with_schedule(schedule)
         return self._ready(following, move)
 
     def _after_held(self, setup: Setup, stage: Stage, move: AbstractSizedMove) -> Stage:
@@ -117,14 +123,14 @@ class Tuned(AbstractWarmup):
         gain = _GAIN / (1 + ((done - 1) % half) / 3)  # begins anew with new scales
         schedule = approached(move.schedule, stage.recording, move.target_accept, gain)
         if done == half and self._rescales(setup):
-            at_target = _coordinates(stage.states.x)[_NUM_HELD:].std(axis=0)
+            at_target = coordinates(stage.states.x)[_NUM_HELD:].std(axis=0)
             schedule = rescaled(schedule, _between(schedule.betas, schedule.scales[0], at_target))
-        move = _with(move, schedule)
-        if done < self.num_updates:
+        move = move.with_schedule(schedule)
+        if done < self.num_updates and not setup.is_late:
             following = self._held(setup, move, stage.states, done)
         else:
             following = self._ready(self.inner.first(dataclasses.replace(setup, move=move)), move)
-        return following.with_found(num_steps=stage.warmup.num_steps + stage.num_steps)
+        return dataclasses.replace(following, warmup=stage.spent())
 
     def _held(self, setup: Setup, move: AbstractSizedMove, positions: Position, done: int) -> Stage:
         stage = Stage.first(Holding(), setup.ladder, Held(move), positions, self.update_steps)
@@ -138,8 +144,8 @@ class Tuned(AbstractWarmup):
             schedule = dataclasses.replace(schedule, step_sizes=mean)
         jitter = jnp.asarray(_WIDE if kind.tries_step_sizes else _NARROW, jnp.float32)
         if kind.tries_step_sizes:
-            kind = kind.tuned_about(_coordinates(stage.states.x).mean(axis=0))
-        stage = stage.with_move(_with(move, dataclasses.replace(schedule, jitter=jitter)))
+            kind = kind.tuned_about(coordinates(stage.states.x).mean(axis=0))
+        stage = stage.with_move(move.with_schedule(dataclasses.replace(schedule, jitter=jitter)))
         return dataclasses.replace(stage, kind=kind)
 
     def _rescales(self, setup: Setup) -> bool:
@@ -161,7 +167,7 @@ def tuned_if_needed(warmup: AbstractWarmup, move: AbstractMove) -> AbstractWarmu
         The warm-up itself, or wrapped in `Tuned`.
     """
     needs_tuning = isinstance(move, AbstractSizedMove) and not move.is_tuned
-    return Tuned(warmup) if needs_tuning and not isinstance(warmup, Tuned) else warmup
+    return Tuned(warmup) if needs_tuning and not warmup.tunes_moves else warmup
 
 
 def approached(schedule: Schedule, moves: MoveCounts, target: float, gain: float) -> Schedule:
@@ -208,13 +214,3 @@ def _between(betas: Any, at_base: Any, at_target: Any) -> np.ndarray:
 def _scheduled(schedule: Schedule, step_sizes: HostPerRung, scales: np.ndarray | None = None) -> Schedule:
     schedule = dataclasses.replace(schedule, step_sizes=jnp.asarray(step_sizes, jnp.float32))
     return schedule if scales is None else dataclasses.replace(schedule, scales=jnp.asarray(scales, jnp.float32))
-
-
-def _with(move: AbstractSizedMove, schedule: Schedule) -> AbstractSizedMove:
-    return eqx.tree_at(lambda m: m.schedule, move, schedule)
-
-
-def _coordinates(x: Any) -> Float[np.ndarray, "chain dim"]:
-    """The states of all chains, each in a row."""
-    leaves = [np.asarray(leaf, np.float64) for leaf in jax.tree.leaves(x)]
-    return np.concatenate([leaf.reshape(len(leaf), -1) for leaf in leaves], axis=1)

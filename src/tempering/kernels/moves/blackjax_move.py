@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from tempering._types import Key, Rung, State
-from tempering.kernels.moves.move import AbstractMove
+from tempering.kernels.moves.move import AbstractMove, Evaluations
 from tempering.kernels.moves.schedule import redrawn_at_base
 from tempering.ladder import AbstractPath, MoveInfo
 
@@ -28,6 +28,11 @@ class BlackJAX(AbstractMove):
 
     redraws_base: ClassVar[bool] = True
     make: Callable[[Callable[[State], Any], Any], Any]
+
+    @property
+    def evaluations(self) -> Evaluations:
+        """One gradient; how many more the algorithm takes is not known here."""
+        return Evaluations(0, 1)
 
     def __call__(self, key: Key, path: AbstractPath, rung: Rung, x: State) -> tuple[State, MoveInfo]:
         key_step, key_base = jax.random.split(key)

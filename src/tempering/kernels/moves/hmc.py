@@ -5,13 +5,17 @@ from typing import ClassVar, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from tempering._types import Key, LogF, Rung, Scalar, State
 from tempering.kernels.moves.metropolis import flatten_floats, metropolis_accepts
-from tempering.kernels.moves.schedule import AbstractSizedMove, StepSize, checked_count, schedule_from
+from tempering.kernels.moves.move import Evaluations
+from tempering.kernels.moves.schedule import AbstractSizedMove, Schedule, StepSize, checked_count, schedule_from
 from tempering.ladder import AbstractPath, MoveInfo
 
+MOST_LEAPS = 10  # that a warm-up chooses
+_LONGEST = 1.8  # of the trajectories that a warm-up chooses, in units of the scales; ⅞ of it on average is π/2
 _DIVERGENT = 1000.0  # nats of energy error: the integrator has left the trajectory
 
 
@@ -19,40 +23,70 @@ class HMC(AbstractSizedMove):
     """Hamiltonian Monte Carlo: leapfrog trajectories through x, accepted by the Metropolis rule (Neal 2011).
 
     ```python
-    HMC()                                # the warm-up chooses a step size and a scale per coordinate for every rung
+    HMC()                                # the warm-up chooses step size, scales and leaps
     HMC(0.3, num_leaps=20)
     ```
 
     Momenta are standard normal where x is measured in the scales of the rung. Step sizes are jittered. The number of
-    leaps is uniform from half of `num_leaps` to all of it. A step costs `num_leaps` + 1 gradients.
+    leaps is uniform from three quarters of `max_leaps` to all of it. A step costs `max_leaps` + 1 gradients.
+
+    Attributes:
+        max_leaps: the largest number of leapfrog steps in a trajectory.
+        chooses_leaps: whether the warm-up may choose it.
     """
 
-    num_leaps: int = eqx.field(static=True)
+    max_leaps: Int[Array, ""]
+    chooses_leaps: bool = eqx.field(static=True)
     needs_gradient: ClassVar[bool] = True
     target_accept: ClassVar[float] = 0.651  # Beskos et al. 2013, as in the paper
 
-    def __init__(self, step_size: float | None = None, *, num_leaps: int = 10):
+    def __init__(self, step_size: float | None = None, *, num_leaps: int | None = None):
         """Check the arguments.
 
         Args:
             step_size: in units of x, the same at every rung. By default the warm-up finds one per rung.
-            num_leaps: the largest number of leapfrog steps in a trajectory.
+            num_leaps: the largest number of leapfrog steps in a trajectory. By default the warm-up chooses it such that
+                a trajectory is about a quarter of a period long, at most 10; with a given `step_size` it is 10.
         """
         self.schedule, self.is_tuned = schedule_from(step_size, "HMC", "step_size")
-        self.num_leaps = checked_count(num_leaps, "HMC", "num_leaps")
+        self.chooses_leaps = num_leaps is None and not self.is_tuned
+        leaps = MOST_LEAPS if num_leaps is None else checked_count(num_leaps, "HMC", "num_leaps")
+        self.max_leaps = jnp.asarray(leaps, jnp.int32)
+
+    @property
+    def evaluations(self) -> Evaluations:
+        return Evaluations(0, int(self.max_leaps) + 1)
+
+    def first_step_size(self, num_dims: int) -> float:
+        return 1.35 * num_dims**-0.25  # 9 of 10 trajectories through a normal density are then accepted
+
+    def with_schedule(self, schedule: Schedule) -> "HMC":
+        """The same move with other step sizes, and with as many leaps as make a quarter of a period.
+
+        The typical step counts, which is the median over the knots.
+
+        Args:
+            schedule: step sizes and scales at every β.
+        """
+        moved = eqx.tree_at(lambda move: move.schedule, self, schedule)
+        if not self.chooses_leaps:
+            return moved
+        # Through a standard normal a quarter of a period, after which energies are forgotten, is π/2 long.
+        leaps = np.clip(np.round(_LONGEST / np.median(schedule.step_sizes)), 1, MOST_LEAPS)
+        return eqx.tree_at(lambda move: move.max_leaps, moved, jnp.asarray(leaps, jnp.int32))
 
     def step(self, key: Key, path: AbstractPath, rung: Rung, x: State, size: StepSize) -> tuple[State, MoveInfo]:
         """One trajectory. It is rejected and marked as divergent where log f or its gradient is not finite."""
         key_momentum, key_leaps, key_accept = jax.random.split(key, 3)
         start, unflatten = flatten_floats(x, "HMC")
-        num_leaps = jax.random.randint(key_leaps, (), (self.num_leaps + 1) // 2, self.num_leaps + 1)
+        num_leaps = jax.random.randint(key_leaps, (), (3 * self.max_leaps + 3) // 4, self.max_leaps + 1)
         momentum = jax.random.normal(key_momentum, start.shape, start.dtype)
-        width = (size.step_size * size.scale).astype(start.dtype)
+        size = size.with_dtype(start.dtype)
 
         def log_f(flat):
             return path.log_density(unflatten(flat), rung)
 
-        end, log_ratio = leapfrog(log_f, Phase(start, momentum), width, num_leaps, max_leaps=self.num_leaps)
+        end, log_ratio = leapfrog(log_f, Phase(start, momentum), size, num_leaps, max_leaps=self.max_leaps)
         taken, accept_prob = metropolis_accepts(key_accept, log_ratio)
         moved = unflatten(jnp.where(taken, end.position, start))
         return moved, MoveInfo(accept_prob, size.step_size, ~(log_ratio > -_DIVERGENT))
@@ -66,13 +100,13 @@ class Phase(NamedTuple):
 
 
 def leapfrog(
-    log_f: LogF, start: Phase, size: Float[Array, " #dim"], num_leaps: Int[Array, ""], *, max_leaps: int
+    log_f: LogF, start: Phase, size: StepSize, num_leaps: Int[Array, ""], *, max_leaps: int | Int[Array, ""]
 ) -> tuple[Phase, Scalar]:
     """The end of a trajectory, and log f − ½|p|² at its end minus that at its start.
 
     A leap is p += ½ε∇log f, q += εp, p += ½ε∇log f (Neal 2011, eqs. 2.28 to 2.30). Each of the three is a shear, so
-    volume is preserved, and the same leaps from the end with −p lead back. `size` is ε times the scale of each
-    coordinate. Where log f is −inf or NaN the force is 0: that is reversible too, and chains that start at such a state
+    volume is preserved, and the same leaps from the end with −p lead back. ε has a scale for each coordinate, and
+    a factor where coordinates are correlated: both steps use one linear map and its transpose. Where log f is −inf or NaN the force is 0: that is reversible too, and chains that start at such a state
     move out of it.
     """
 
@@ -83,11 +117,11 @@ def leapfrog(
     def leap(i, carry):
         (position, momentum), _, slope = carry
         # Chains with fewer leaps stand still: all chains of a batch run to the end anyway.
-        now = jnp.where(i < num_leaps, size, 0.0)
-        halfway = momentum + 0.5 * now * slope
-        position = position + now * halfway
+        now = size._replace(step_size=jnp.where(i < num_leaps, size.step_size, 0.0))
+        halfway = momentum + 0.5 * now.gathered(slope)
+        position = position + now.spread(halfway)
         value, slope = force(position)
-        return Phase(position, halfway + 0.5 * now * slope), value, slope
+        return Phase(position, halfway + 0.5 * now.gathered(slope)), value, slope
 
     first = force(start.position)
     end, last, _ = jax.lax.fori_loop(0, max_leaps, leap, (start, *first))

@@ -1,12 +1,40 @@
 """The contract of a move in x."""
 
 import abc
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 
 from tempering._types import Key, Rung, State
 from tempering.ladder import AbstractPath, MoveInfo
+
+
+class Evaluations(NamedTuple):
+    """How often something evaluates the density of a rung, and its gradient.
+
+    Attributes:
+        densities: evaluations of log f alone.
+        gradients: evaluations of log f with its gradient.
+    """
+
+    densities: int
+    gradients: int
+
+    def plus(self, other: "Evaluations") -> "Evaluations":
+        """Both together.
+
+        Args:
+            other: further evaluations.
+        """
+        return Evaluations(self.densities + other.densities, self.gradients + other.gradients)
+
+    def times(self, number: int) -> "Evaluations":
+        """The same so many times.
+
+        Args:
+            number: how many times.
+        """
+        return Evaluations(number * self.densities, number * self.gradients)
 
 
 class AbstractMove(eqx.Module):
@@ -22,6 +50,11 @@ class AbstractMove(eqx.Module):
     redraws_base: ClassVar[bool] = False
     always_accepts: ClassVar[bool] = False
     needs_gradient: ClassVar[bool] = False
+
+    @property
+    def evaluations(self) -> Evaluations:
+        """Evaluations of log f and of its gradient in one move; none for a Gibbs sweep."""
+        return Evaluations(0, 0)
 
     @abc.abstractmethod
     def __call__(self, key: Key, path: AbstractPath, rung: Rung, x: State) -> tuple[State, MoveInfo]:

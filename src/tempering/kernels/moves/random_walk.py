@@ -10,6 +10,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
 from tempering._types import Key, Rung, Scalar, State
+from tempering.kernels.moves.move import Evaluations
 from tempering.kernels.moves.metropolis import flatten_floats, metropolis_accepts
 from tempering.kernels.moves.schedule import AbstractSizedMove, StepSize, checked_count, schedule_from
 from tempering.ladder import AbstractPath, MoveInfo
@@ -37,12 +38,19 @@ class RandomWalk(AbstractSizedMove):
         self.schedule, self.is_tuned = schedule_from(step_size, "RandomWalk", "step_size")
         self.num_steps = checked_count(num_steps, "RandomWalk", "num_steps")
 
+    @property
+    def evaluations(self) -> Evaluations:
+        return Evaluations(self.num_steps + 1, 0)
+
+    def first_step_size(self, num_dims: int) -> float:
+        return 2.38 / num_dims**0.5  # Roberts, Gelman and Gilks 1997
+
     def step(self, key: Key, path: AbstractPath, rung: Rung, x: State, size: StepSize) -> tuple[State, MoveInfo]:
         start, unflatten = flatten_floats(x, "RandomWalk")
-        width = (size.step_size * size.scale).astype(start.dtype)
+        size = size.with_dtype(start.dtype)
 
         def propose(key, here):
-            return here + width * jax.random.normal(key, here.shape, here.dtype)
+            return here + size.spread(jax.random.normal(key, here.shape, here.dtype))
 
         return _metropolis_steps(key, path, rung, (start, unflatten), propose, self.num_steps, size.step_size)
 
@@ -72,6 +80,10 @@ class BitFlips(AbstractSizedMove):
         """
         self.schedule, self.is_tuned = schedule_from(num_flips, "BitFlips", "num_flips")
         self.num_steps = checked_count(num_steps, "BitFlips", "num_steps")
+
+    @property
+    def evaluations(self) -> Evaluations:
+        return Evaluations(self.num_steps + 1, 0)
 
     def step(self, key: Key, path: AbstractPath, rung: Rung, x: State, size: StepSize) -> tuple[State, MoveInfo]:
         def propose(key, here):

@@ -2,7 +2,7 @@
 
 import abc
 import dataclasses
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -25,10 +25,25 @@ class StepSize(NamedTuple):
     Attributes:
         step_size: ε, in units of the scales.
         scale: a standard deviation per coordinate, or one for all.
+        factor: a lower triangular factor C of the correlations C Cᵀ of the coordinates; None where they have none.
     """
 
     step_size: Scalar
     scale: Float[Array, " #dim"]
+    factor: Float[Array, "dim dim"] | None = None
+
+    def with_dtype(self, dtype: Any) -> "StepSize":
+        """The same numbers in the precision of the states."""
+        return StepSize(*(None if part is None else part.astype(dtype) for part in self))
+
+    def spread(self, noise: Float[Array, " dim"]) -> Float[Array, " dim"]:
+        """ε s C n: independent numbers n of unit scale, with the scales and correlations of the coordinates."""
+        return self.step_size * self.scale * (noise if self.factor is None else self.factor @ noise)
+
+    def gathered(self, slope: Float[Array, " dim"]) -> Float[Array, " dim"]:
+        """ε Cᵀ s ∇: a gradient in the coordinates of the noise; the transpose of `spread`."""
+        scaled = self.step_size * self.scale * slope
+        return scaled if self.factor is None else scaled @ self.factor
 
 
 class Schedule(eqx.Module):
@@ -42,12 +57,16 @@ class Schedule(eqx.Module):
         step_sizes: ε at the knots, in units of the scales.
         scales: a standard deviation per coordinate at the knots: the square roots of the inverse masses.
         jitter: a step is ε · exp(jitter · u) with u uniform on (−1, 1).
+        factor_betas: the places of `factors`, in rising order; None without them.
+        factors: lower triangular factors of the correlations of the coordinates. The one with the next higher β counts.
     """
 
     betas: Float[Array, " knot"]
     step_sizes: Float[Array, " knot"]
     scales: Float[Array, "knot #dim"]
     jitter: Scalar
+    factor_betas: Float[Array, " factor"] | None = None
+    factors: Float[Array, "factor dim dim"] | None = None
 
     @classmethod
     def constant(cls, step_size: ArrayLike | float, scale: ArrayLike | float = 1.0) -> "Schedule":
@@ -74,7 +93,8 @@ class Schedule(eqx.Module):
             The new schedule.
         """
         betas = jnp.asarray(betas, jnp.float32)
-        step_sizes, scales = jax.vmap(self.at_beta)(betas)
+        plain = dataclasses.replace(self, factor_betas=None, factors=None)
+        step_sizes, scales, _ = jax.vmap(plain.at_beta)(betas)
         return dataclasses.replace(
             self, betas=betas, step_sizes=step_sizes, scales=jnp.broadcast_to(scales, (len(betas), num_dims))
         )
@@ -98,7 +118,11 @@ class Schedule(eqx.Module):
             # (1 − s)/l² + s/r² = 1/ε², written with l/r: the inverse squares of very small steps would overflow.
             return values[left] * jax.lax.rsqrt((1 - share) + share * (values[left] / values[right]) ** 2)
 
-        return StepSize(between(self.step_sizes), between(self.scales))
+        factor = None
+        if self.factors is not None and self.factor_betas is not None:
+            place = jnp.searchsorted(self.factor_betas, beta)
+            factor = self.factors[jnp.minimum(place, len(self.factor_betas) - 1)]
+        return StepSize(between(self.step_sizes), between(self.scales), factor)
 
 
 class AbstractSizedMove(AbstractMove):
@@ -119,6 +143,22 @@ class AbstractSizedMove(AbstractMove):
     target_accept: ClassVar[float]
     redraws_base: ClassVar[bool] = True
     has_scale: ClassVar[bool] = True
+
+    def first_step_size(self, num_dims: int) -> float:
+        """A step size in units of the scales with which tuning begins.
+
+        Args:
+            num_dims: the number of coordinates.
+        """
+        return 1.0
+
+    def with_schedule(self, schedule: Schedule) -> "AbstractSizedMove":
+        """The same move with other step sizes and scales.
+
+        Args:
+            schedule: step sizes and scales at every β.
+        """
+        return eqx.tree_at(lambda move: move.schedule, self, schedule)
 
     @abc.abstractmethod
     def step(self, key: Key, path: AbstractPath, rung: Rung, x: State, size: StepSize) -> tuple[State, MoveInfo]:

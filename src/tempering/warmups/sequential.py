@@ -1,0 +1,222 @@
+"""The default warm-up: sequential Monte Carlo up the ladder, then a short tempered run that corrects the guess of log Z."""
+
+import dataclasses
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tempering._errors import InputError, check_count
+from tempering.estimators import Annealed, rts, ti
+from tempering.kernels import AbstractMove, AbstractSizedMove, ClimbUp, Position, SimulatedTempering
+from tempering.ladder import AbstractPath, Ladder, StepLengths
+from tempering.ladder.step_lengths import root_kl_lengths
+from tempering.sampling import AbstractStageKind, AbstractTemperedKind, Setup, Stage
+from tempering.stats import ClimbRecord, Keep, Recording, TemperingRecord
+from tempering.warmups.climb_tuning import Tuning, aimed_acceptance, with_acceptance
+from tempering.warmups.measuring import AbstractMeasuringWarmup, rungs_by_weight
+from tempering.warmups.population import Population
+from tempering.warmups.starts import base_positions
+
+_OFFSETS = 2**30  # folded into the key for resampling, out of the way of stage numbers
+
+
+class Climbing(AbstractStageKind):
+    """A stretch of sequential Monte Carlo between two looks at the weights.
+
+    Attributes:
+        past: What the particles have found before this stretch.
+        tuning: What was learned about the move before it; None for a move without a step size.
+    """
+
+    past: Population
+    tuning: Tuning | None
+    label: ClassVar[str] = "climbing"
+    num_blocks: ClassVar[int] = 1
+    record: ClassVar[Any] = ClimbRecord
+
+
+class Correcting(AbstractTemperedKind):
+    """A short tempered run that corrects the guess of log Z, from the draws at every rung."""
+
+    label: ClassVar[str] = "equilibrating"
+    tries_step_sizes: ClassVar[bool] = False
+
+    def empty_record(self, stage: Stage, keep: Keep) -> TemperingRecord:
+        kept = Keep(slopes=True, moves=not stage.move.always_accepts)
+        return TemperingRecord.empty(stage.ladder, any_range=True, keep=kept)
+
+
+@dataclasses.dataclass(frozen=True)
+class SequentialStart(AbstractMeasuringWarmup):
+    """Sequential Monte Carlo from the base to the target gives log Ẑ, states and step sizes at every rung.
+
+    Particles start as draws of the base. Every step in β has about the same length in √KL, so that a longer ladder
+    takes more steps. The particles are drawn anew in proportion to their weights when too few of them are effective
+    (Del Moral, Doucet and Jasra 2006). Scales, correlations and step sizes of the move are learned on the way. A
+    tempered run follows, whose length grows with the square of the ladder's, as the time to cross it does. Its
+    thermodynamic integral, or RTS where that is more precise, corrects log Ẑ.
+
+    ```python
+    tp.estimate(model, warmup=tp.SequentialStart(step_length=0.1, num_particles=1000))
+    ```
+
+    Attributes:
+        step_length: The length of a step in √KL.
+        stretch_steps: Steps between two looks at the weights.
+        least_effective: The effective share of the particles below which they are drawn anew.
+        num_particles: The least number of particles; there are at least as many as chains.
+        equilibration: Sweeps of the tempered run per squared length of the ladder.
+        min_equilibration: The least number of these sweeps.
+    """
+
+    step_length: float = 0.15
+    stretch_steps: int = 8
+    least_effective: float = 0.5
+    num_particles: int = 100
+    equilibration: float = 0.3
+    min_equilibration: int = 20
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("stretch_steps", "num_particles", "min_equilibration"):
+            check_count(f"SequentialStart({name}=...)", getattr(self, name), 1)
+        if not 0 < self.step_length < np.inf:
+            raise InputError(f"SequentialStart(step_length=...) must be positive, got {self.step_length!r}.")
+
+    @property
+    def tunes_moves(self) -> bool:
+        return True
+
+    @property
+    def shapes_the_run(self) -> bool:
+        return True  # moves are tuned in any case
+
+    def scaled(self, factor: float) -> "SequentialStart":
+        """Shorter or longer in all its parts."""
+        return dataclasses.replace(
+            self, step_length=self.step_length / factor, equilibration=self.equilibration * factor
+        )
+
+    def first(self, setup: Setup) -> Stage:
+        """Draws of the base, about to take their first steps."""
+        num_particles = max(setup.num_chains, self.num_particles)
+        x = base_positions(setup.key, setup.ladder.path, np.zeros(num_particles, np.int32)).x
+        x = jax.tree.map(np.asarray, x)
+        needs_tuning = isinstance(setup.move, AbstractSizedMove) and not setup.move.is_tuned
+        kind = Climbing(Population.at_base(x), Tuning.at_base(setup.move, x) if needs_tuning else None)
+        slopes = np.asarray(_base_slopes(setup.ladder.path.with_betas(np.array([0.0, 0.5, 1.0])), x), np.float64)
+        stretch = self._stretch(setup, kind.past, float(root_kl_lengths(slopes[:, None])[0]))
+        return Stage.first(kind, *self._ready(setup, kind, x, stretch), self.stretch_steps)
+
+    def templates(self, setup: Setup) -> list[Stage]:
+        first = self.first(setup)
+        return [first, dataclasses.replace(setup, move=first.move).tempered_template(Correcting())]
+
+    def after(self, setup: Setup, stage: Stage) -> Stage:
+        """Climb on; then correct the guess of log Z once; then sample."""
+        if isinstance(stage.kind, Climbing):
+            return self._after_stretch(setup, stage, stage.kind)
+        better = stage.ladder.with_log_z(corrected_guess(stage.recording, stage.ladder))
+        return setup.sampling_after(stage.with_move(_refined(stage)), better, stage.states)
+
+    def _after_stretch(self, setup: Setup, stage: Stage, kind: Climbing) -> Stage:
+        rung, x, steps = int(np.asarray(stage.states.rung)[0]), stage.states.x, stage.recording
+        betas = np.asarray(stage.ladder.path.betas, np.float64)[rung - stage.num_steps : rung + 1]
+        key = jax.random.fold_in(jax.random.fold_in(setup.key, _OFFSETS), stage.number)
+        offsets = np.asarray(jax.random.uniform(key, (2,)), np.float64)
+        past, tuning, move = kind.past.climbed(betas[1:], steps), kind.tuning, setup.move
+        if tuning is not None and isinstance(move, AbstractSizedMove):
+            tuning = tuning.after(move, past.beta, steps.acceptance, x, past.weights)
+        past, x = past.resampled(x, offsets[0], self.least_effective)
+        past = past.keeping(x, offsets[1])
+        if past.beta == 1:
+            return self._at_target(setup, stage, Climbing(past, tuning))
+        speed = root_kl_lengths(steps.log_increments)[-1] / (betas[-1] - betas[-2])
+        kind = Climbing(past, tuning)
+        return stage.next(kind, *self._ready(setup, kind, x, self._stretch(setup, past, speed)), self.stretch_steps)
+
+    def _stretch(self, setup: Setup, past: Population, speed: float) -> np.ndarray:
+        """The inverse temperatures of the next steps, where √KL grows by `speed` per unit of β."""
+        here, num_steps = past.beta, self.stretch_steps
+        wanted = num_steps * self.step_length / speed if speed > 0 else np.inf
+        most = 0.5 if here == 0 else 1 - here  # two stretches at least
+        wanted = np.inf if setup.is_late else wanted
+        width = most if wanted > most / 1.5 and here > 0 else min(wanted, most)
+        betas = here + width * np.arange(num_steps + 1) / num_steps
+        if width == 1 - here:
+            betas[-1] = 1.0
+        return betas
+
+    def _ready(self, setup: Setup, kind: Climbing, x: Any, stretch: np.ndarray) -> tuple[Ladder, ClimbUp, Position]:
+        """The ladder, the kernel and the positions of a stretch; the ladder has the same number of rungs for all."""
+        low, high = stretch[0], stretch[-1]
+        if low == 0:
+            betas, start = np.concatenate([stretch, [(high + 1) / 2, 1.0]]), 0
+        elif high == 1:
+            betas, start = np.concatenate([[0.0, low / 2], stretch]), 2
+        else:
+            betas, start = np.concatenate([[0.0], stretch, [1.0]]), 1
+        rungs = np.full(kind.past.num_particles, start, np.int32)
+        ladder = Ladder.create(setup.ladder.path.with_betas(betas))
+        return ladder, ClimbUp(_locally_tuned(setup.move, kind.tuning)), Position(x, rungs)
+
+    def _at_target(self, setup: Setup, stage: Stage, kind: Climbing) -> Stage:
+        """The tempered run from states all along the way, on the rungs that were asked for or measured."""
+        past, ladder = kind.past, setup.ladder
+        lengths = StepLengths.from_increments(past.betas, past.log_increments, self.measure)
+        ladder = self.reshaped(ladder, lengths)
+        betas = np.asarray(ladder.path.betas, np.float64)
+        ladder = ladder.with_log_z(np.interp(betas, past.betas, past.log_z))
+        move = setup.move
+        if kind.tuning is not None and isinstance(move, AbstractSizedMove):
+            move = move.with_schedule(kind.tuning.schedule(betas))
+        rungs = rungs_by_weight(ladder, setup.num_chains)
+        states = Position(past.states_near(betas[rungs]), jnp.asarray(rungs))
+        length = lengths.length(betas)
+        annealed = Annealed(ladder.path.log_z_base() + past.log_z[-1], past.std_error, float(np.var(past.log_weights)))
+        num_steps = max(self.min_equilibration, round(self.equilibration * length.root_kl**2))
+        stage = stage.with_found(annealed=annealed, length=length)
+        if setup.is_late:
+            return dataclasses.replace(setup, move=move).sampling_after(stage, ladder, states)
+        return stage.next(Correcting(), ladder, SimulatedTempering(move), states, num_steps)
+
+
+def corrected_guess(recording: Recording, ladder: Ladder) -> np.ndarray:
+    """A better guess of log Z, from the more precise of RTS and thermodynamic integration; the old one if neither is.
+
+    Integration uses the draws at each rung for themselves, so it does not wait for chains to cross the ladder.
+
+    Args:
+        recording: What a tempered run kept, with slopes.
+        ladder: The ladder with the guess so far.
+    """
+    guess = np.asarray(ladder.log_z_guess, np.float64)
+    candidates = [ti(recording.stats, "corrected", rao_blackwell=True), rts(recording.stats)]
+    known = [answer for answer in candidates if np.isfinite(answer.values).all()]
+    best = min(known, key=lambda answer: answer.std_error, default=None)
+    return guess if best is None else best.values
+
+
+def _locally_tuned(move: AbstractMove, tuning: Tuning | None) -> AbstractMove:
+    """The move for a stretch, with what was learned so far."""
+    if tuning is None or not isinstance(move, AbstractSizedMove):
+        return move
+    return move.with_schedule(tuning.local_schedule())
+
+
+def _refined(stage: Stage) -> AbstractMove:
+    """The move with step sizes corrected by what was accepted at each rung."""
+    move = stage.move
+    if not isinstance(move, AbstractSizedMove) or move.is_tuned or stage.recording.moves is None:
+        return move
+    acceptance = stage.recording.moves.acceptance
+    return move.with_schedule(with_acceptance(move.schedule, acceptance, aimed_acceptance(move)))
+
+
+@eqx.filter_jit
+def _base_slopes(path: AbstractPath, x: Any) -> jax.Array:
+    """d log f/dβ at the base, one state at a time: all at once they would round differently for another number."""
+    return jax.lax.map(lambda state: path.slopes(state)[0], x)
