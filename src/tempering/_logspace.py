@@ -71,3 +71,8 @@ def log_sum_exp(log_x: np.ndarray, axis: int | tuple[int, ...] | None = None, *,
 def log_mean_exp(log_x: Float[np.ndarray, "..."], axis: int) -> Float[np.ndarray, "..."]:
     """log of the mean of exp(log_x) along `axis`, in float64 on the host."""
     return log_sum_exp(log_x, axis) - np.log(log_x.shape[axis])
+
+
+def power(exponent, log_density):
+    """The log of a power, where 0⁰ = 1: a density that vanishes does not matter where its exponent is 0."""
+    return jnp.where(exponent == 0, 0.0, exponent * log_density)

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from tempering._types import Key, Rung, Rungs, Scalar, State
-from tempering.kernels.tempering import AbstractKernel, Position
+from tempering.kernels.tempering import AbstractCarryingKernel, AbstractKernel, Position
 from tempering.ladder import AbstractPath, ClimbDraw, Ladder
 
 
@@ -67,7 +67,7 @@ class AnnealUp(AbstractKernel):
         return AnnealState(x, rung, state.kept_at, kept), log_increment
 
 
-class ClimbUp(AbstractKernel):
+class ClimbUp(AbstractCarryingKernel):
     """One step of a particle of sequential Monte Carlo: reweight x from rung k to k + 1, then move it there.
 
     The arithmetic is that of `AnnealUp`. It also says how the move went, from which the next moves are tuned.
@@ -79,9 +79,12 @@ class ClimbUp(AbstractKernel):
     def __call__(self, key: Key, ladder: Ladder, state: Position) -> tuple[Position, ClimbDraw]:
         path = ladder.path
         rung = jnp.minimum(state.rung + 1, path.num_rungs - 1)
-        log_increment = path.log_density(state.x, rung) - path.log_density(state.x, state.rung)
-        x, info = self.move(key, path, rung, state.x)
-        return Position(x, rung), ClimbDraw(log_increment, info)
+        if state.carried is None:
+            before, after = path.log_density(state.x, state.rung), path.log_density(state.x, rung)
+        else:
+            before, after = (path.log_density_from(path.betas[k], state.carried.log_ends) for k in (state.rung, rung))
+        new, info = self.moved(key, path, rung, state)
+        return new, ClimbDraw(after - before, info)
 
 
 class AnnealDown(AbstractKernel):

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 
-from tempering._types import Key, Rungs, State
+from tempering._types import Key, Rung, Rungs, State
 from tempering.kernels.moves import AbstractMove, Evaluations
-from tempering.ladder import Draw, HeldDraw, Ladder
+from tempering.ladder import AbstractPath, Draw, HeldDraw, Ladder, MoveInfo
 
 
 class AbstractKernel(eqx.Module):
@@ -28,10 +28,22 @@ class AbstractKernel(eqx.Module):
     move: AbstractMove
     regenerates: ClassVar[bool] = False
 
-    @property
-    def evaluations(self) -> Evaluations:
-        """Evaluations of log f and of its gradient in one step: those of the move, and log f of the new state."""
+    def evaluations(self, path: AbstractPath) -> Evaluations:
+        """Evaluations of log f and of its gradient in one step: those of the move, and log f of the new state.
+
+        Args:
+            path: the densities.
+        """
         return self.move.evaluations.plus(Evaluations(1, 0))
+
+    def prepared(self, path: AbstractPath, states: Any) -> Any:
+        """The states of all chains as this kernel needs them at the start of a stage.
+
+        Args:
+            path: the densities.
+            states: as another kernel left them; leading axis: chain.
+        """
+        return states
 
     @abc.abstractmethod
     def __call__(self, key: Key, ladder: Ladder, state: Any) -> tuple[Any, Any]:
@@ -53,13 +65,49 @@ class Position(eqx.Module):
     Attributes:
         x: a state of the model, a pytree of arrays.
         rung: the rung at which x moves next.
+        carried: what the last move evaluated at x, where moves pass that on; None elsewhere.
     """
 
     x: State
     rung: Rungs
+    carried: Any = None
 
 
-class SimulatedTempering(AbstractKernel):
+class AbstractCarryingKernel(AbstractKernel):
+    """A kernel over positions whose moves may pass on what they have evaluated."""
+
+    def evaluations(self, path: AbstractPath) -> Evaluations:
+        own = self.move.evaluations
+        return Evaluations(own.densities, own.gradients - 1) if self.move.carries(path) else super().evaluations(path)
+
+    def prepared(self, path: AbstractPath, states: Position) -> Position:
+        if not self.move.carries(path):
+            return Position(states.x, states.rung)
+        return states if states.carried is not None else _with_carried(self.move, path, states)
+
+    def moved(self, key: Key, path: AbstractPath, rung: Rung, state: Position) -> tuple[Position, MoveInfo]:
+        """The position after a move at this rung, which starts from what the state carries, if anything.
+
+        Args:
+            key: a JAX random key.
+            path: the densities.
+            rung: the rung of the move, which the new position has too.
+            state: the present position.
+        """
+        if state.carried is None:
+            x, info = self.move(key, path, rung, state.x)
+            return Position(x, rung), info
+        x, carried, info = self.move.carried_call(key, path, rung, state.x, state.carried)
+        return Position(x, rung, carried), info
+
+
+@eqx.filter_jit
+def _with_carried(move: AbstractMove, path: AbstractPath, states: Position) -> Position:
+    # One chain at a time: a product over all chains would round differently for another number of them.
+    return Position(states.x, states.rung, jax.lax.map(lambda x: move.carried(path, x), states.x))
+
+
+class SimulatedTempering(AbstractCarryingKernel):
     """The loop body of Algorithm 1: x ~ T(· | x, k), then k ~ q(k | x) of eq. 7.
 
     ```python
@@ -76,10 +124,16 @@ class SimulatedTempering(AbstractKernel):
 
     def __call__(self, key: Key, ladder: Ladder, state: Position) -> tuple[Position, Draw]:
         key_move, key_rung = jax.random.split(key)
-        x, info = self.move(key_move, ladder.path, state.rung, state.x)
-        log_f = ladder.path.log_densities(x)
+        path = ladder.path
+        new, info = self.moved(key_move, path, state.rung, state)
+        if new.carried is None:
+            log_f, log_ends = path.log_densities(new.x), None
+        else:
+            log_ends = new.carried.log_ends
+            log_f = path.log_density_from(path.betas, log_ends)
         rung = ladder.sample_rung(key_rung, log_f)
-        return Position(x, rung), Draw(x=x, origin=state.rung, rung=rung, log_f=log_f, info=info)
+        draw = Draw(x=new.x, origin=state.rung, rung=rung, log_f=log_f, info=info, log_ends=log_ends)
+        return Position(new.x, rung, new.carried), draw
 
 
 class Held(AbstractKernel):

@@ -1,6 +1,7 @@
 """What is sampled: paths of densities, the joint law over states and rungs, inverse temperatures, rung weights.
 
 - `AbstractPath`: K unnormalised densities from a base to a target; subclass it for a path of your own.
+- `AbstractTwoEndedPath`: one on which two numbers per state give every density.
 - `Ladder`: the joint law q(x, k) over states and rungs, from a path, rung weights and a guess of log Z.
 - `uniform_betas`, `power_betas`, `geometric_betas`, `respaced_betas`, `checked_betas`: inverse temperatures.
 - `uniform_log_prior`, `ends_log_prior`, `exponential_log_prior`: rung weights.
@@ -21,6 +22,7 @@ from tempering.ladder.draw import HeldDraw as HeldDraw
 from tempering.ladder.draw import MoveInfo as MoveInfo
 from tempering.ladder.joint import Ladder as Ladder
 from tempering.ladder.path import AbstractPath as AbstractPath
+from tempering.ladder.path import AbstractTwoEndedPath as AbstractTwoEndedPath
 from tempering.ladder.rules import LadderRule as LadderRule
 from tempering.ladder.rung_weights import BOTTOM as BOTTOM
 from tempering.ladder.rung_weights import END_MASS as END_MASS

@@ -41,6 +41,7 @@ class Draw(eqx.Module):
         rung: the rung drawn from q(k | x), at which the next step begins.
         log_f: log f_k(x) at every rung.
         info: how the move of x went; None where a kernel does not say.
+        log_ends: on a path with two ends, the two numbers from which `log_f` was made; None elsewhere.
     """
 
     x: State
@@ -48,6 +49,7 @@ class Draw(eqx.Module):
     rung: Rungs
     log_f: Float[Array, "*chain rung"]
     info: MoveInfo | None = None
+    log_ends: Float[Array, "*chain 2"] | None = None
 
 
 class HeldDraw(eqx.Module):

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from tempering._logspace import power
 from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar, State
 
 
@@ -132,6 +133,48 @@ class AbstractPath(eqx.Module):
     def _log_densities_at(self, x: State, betas: PerRung) -> PerRung:
         moved = eqx.tree_at(lambda path: path.betas, self, betas)
         return jax.vmap(moved.log_density, in_axes=(None, 0))(x, jnp.arange(self.num_rungs))
+
+
+class AbstractTwoEndedPath(AbstractPath):
+    """A path on which two numbers per state give log f at every rung: log f_β(x) = u(β) a(x) + v(β) b(x).
+
+    Their gradients give that of every rung. So a move can pass on what it has evaluated last, and the next move at any
+    rung starts from there.
+    """
+
+    @abc.abstractmethod
+    def log_ends(self, x: State) -> tuple[Scalar, Scalar]:
+        """a(x) and b(x), such as the log of a base and that of a target.
+
+        Args:
+            x: one state.
+        """
+
+    @abc.abstractmethod
+    def shares(self, beta: Float[Array, "*rung"]) -> tuple[Float[Array, "*rung"], Float[Array, "*rung"]]:
+        """u(β) and v(β), both linear in β.
+
+        Args:
+            beta: inverse temperatures.
+        """
+
+    def log_density_from(self, beta: Float[Array, "*rung"], log_ends: Float[Array, "2"]) -> Float[Array, "*rung"]:
+        """log f at any β from the two numbers of a state.
+
+        Args:
+            beta: inverse temperatures.
+            log_ends: a(x) and b(x).
+        """
+        return sum(power(share, end) for share, end in zip(self.shares(beta), log_ends, strict=True))
+
+    def slope_from(self, log_ends: Float[Array, "2"]) -> Scalar:
+        """d log f/dβ, the same at every rung, from the two numbers of a state.
+
+        Args:
+            log_ends: a(x) and b(x).
+        """
+        zero, one = self.shares(jnp.zeros(())), self.shares(jnp.ones(()))
+        return sum(power(late - early, end) for early, late, end in zip(zero, one, log_ends, strict=True))
 
 
 def _derivative(of_betas: Callable[[PerRung], PerRung]) -> Callable[[PerRung], PerRung]:

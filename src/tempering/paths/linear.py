@@ -9,9 +9,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from tempering._errors import InputError
+from tempering._logspace import power
 from tempering._types import HostPerRung, Key, LogF, PerRung, Rung, Scalar, State
 from tempering.bases import AbstractBase
-from tempering.ladder import AbstractPath, checked_betas
+from tempering.ladder import AbstractPath, AbstractTwoEndedPath, checked_betas
 
 
 class AbstractRespacedPath(AbstractPath):
@@ -57,7 +58,7 @@ class AbstractLinearPath(AbstractRespacedPath):
         return np.asarray(self.betas, np.float64)[:, None]  # log f_k = log p_1 + β_k Δ
 
 
-class GeometricPath(AbstractLinearPath, AbstractBasedPath):
+class GeometricPath(AbstractTwoEndedPath, AbstractLinearPath, AbstractBasedPath):
     """The geometric path f_k(x) = f(x)^β_k · p_1(x)^(1 − β_k), eq. 2 of the paper, for any log f and any base.
 
     ```python
@@ -94,8 +95,14 @@ class GeometricPath(AbstractLinearPath, AbstractBasedPath):
     def slope(self, x: State) -> Scalar:
         return self.log_f(x) - self.base.log_density(x)
 
+    def log_ends(self, x: State) -> tuple[Scalar, Scalar]:
+        return self.base.log_density(x), self.log_f(x)
 
-class LikelihoodPath(AbstractLinearPath, AbstractBasedPath):
+    def shares(self, beta: Float[Array, "*rung"]) -> tuple[Array, Array]:
+        return 1 - beta, beta
+
+
+class LikelihoodPath(AbstractTwoEndedPath, AbstractLinearPath, AbstractBasedPath):
     """The path f_k(x) = prior(x) · likelihood(x)^β_k from a prior to its posterior. Its log Z is the log evidence.
 
     ```python
@@ -132,6 +139,12 @@ class LikelihoodPath(AbstractLinearPath, AbstractBasedPath):
     def slope(self, x: State) -> Scalar:
         return self.log_likelihood(x)
 
+    def log_ends(self, x: State) -> tuple[Scalar, Scalar]:
+        return self.base.log_density(x), self.log_likelihood(x)
+
+    def shares(self, beta: Float[Array, "*rung"]) -> tuple[Array, Array]:
+        return jnp.ones_like(beta), beta
+
 
 def float32_betas(betas: HostPerRung) -> PerRung:
     """Inverse temperatures as a path keeps them, once they are checked."""
@@ -149,8 +162,3 @@ def checked_base(base: AbstractBase) -> AbstractBase:
 def mix(beta, log_base, log_target):
     """The log of a geometric mixture, (1 − β) log p + β log f."""
     return power(1 - beta, log_base) + power(beta, log_target)
-
-
-def power(exponent, log_density):
-    """The log of a power, where 0⁰ = 1: a density that vanishes does not matter where its exponent is 0."""
-    return jnp.where(exponent == 0, 0.0, exponent * log_density)

@@ -10,9 +10,10 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from tempering._errors import InputError
+from tempering._logspace import power
 from tempering._types import HostPerRung, LogF, PerRung, Rung, Scalar, State
 from tempering.bases import AbstractBase
-from tempering.paths.linear import AbstractBasedPath, checked_base, float32_betas, mix, power
+from tempering.paths.linear import AbstractBasedPath, checked_base, float32_betas, mix
 
 IndexedLogF: TypeAlias = Callable[[Any, Any], Scalar]  # log f_m(x) as a function of x and m = 1 … M
 LogFs: TypeAlias = tuple[LogF, ...] | IndexedLogF

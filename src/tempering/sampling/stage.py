@@ -139,19 +139,20 @@ class Stage:
         cls, kind: AbstractStageKind, ladder: Ladder, kernel: AbstractKernel, states: Any, num_steps: int
     ) -> "Stage":
         """The first stage of a run."""
+        states = kernel.prepared(ladder.path, states)
         return cls(kind, 0, ladder, kernel, states, num_steps, kind.block_steps(num_steps))
 
     def next(
         self, kind: AbstractStageKind, ladder: Ladder, kernel: AbstractKernel, states: Any, num_steps: int
     ) -> "Stage":
         """The stage after this one."""
-        block_steps = kind.block_steps(num_steps)
+        block_steps, states = kind.block_steps(num_steps), kernel.prepared(ladder.path, states)
         return Stage(kind, self.number + 1, ladder, kernel, states, num_steps, block_steps, warmup=self.spent())
 
     def spent(self) -> WarmupSummary:
         """The summary of earlier stages with what this one has cost so far."""
         steps = self.warmup.num_steps + self.done
-        here = self.kernel.evaluations.times(self.done * self.num_chains)
+        here = self.kernel.evaluations(self.ladder.path).times(self.done * self.num_chains)
         return dataclasses.replace(self.warmup, num_steps=steps, evaluations=self.warmup.evaluations.plus(here))
 
     @property

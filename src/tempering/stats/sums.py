@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Int
 
 from tempering._logspace import LogSum, Sum
 from tempering._types import HostPerRung, PerRung
-from tempering.ladder import Draw, Ladder
+from tempering.ladder import AbstractPath, AbstractTwoEndedPath, Draw, Ladder
 from tempering.stats.blocked import BlockedStats, Travel
 from tempering.stats.statistic import AbstractRecord
 
@@ -37,11 +37,19 @@ class SlopeSums(eqx.Module):
 
     def update(self, ladder: Ladder, draw: Draw, posterior: PerRung) -> "SlopeSums":
         """Add one draw; `posterior` is q(k | x), 0 at every rung if the density is not finite."""
-        off = ladder.path.slopes(draw.x) - self.reference
-        moments = jnp.stack([off, off**2, ladder.path.curvatures(draw.x)], axis=-1)
+        slopes, curvatures = _slopes(ladder.path, draw)
+        off = slopes - self.reference
+        moments = jnp.stack([off, off**2, curvatures], axis=-1)
         moments = jnp.where(posterior[draw.rung] > 0, moments, 0.0)
         counted = self.counted.at[draw.rung].add(moments[draw.rung])
         return SlopeSums(self.reference, counted, self.weighted + posterior[:, None] * moments)
+
+
+def _slopes(path: AbstractPath, draw: Draw) -> tuple[PerRung, PerRung]:
+    """d log f/dβ and its derivative at every rung, from what the kernel knows already where that is enough."""
+    if draw.log_ends is None or not isinstance(path, AbstractTwoEndedPath):
+        return path.slopes(draw.x), path.curvatures(draw.x)
+    return jnp.broadcast_to(path.slope_from(draw.log_ends), path.betas.shape), jnp.zeros_like(path.betas)
 
 
 def _with_steps(sums: LogSum, draw: Draw) -> LogSum:

@@ -109,7 +109,8 @@ class SequentialStart(AbstractMeasuringWarmup):
         kind = Climbing(Population.at_base(x), Tuning.at_base(setup.move, x) if needs_tuning else None)
         slopes = np.asarray(_base_slopes(setup.ladder.path.with_betas(np.array([0.0, 0.5, 1.0])), x), np.float64)
         stretch = self._stretch(setup, kind.past, float(root_kl_lengths(slopes[:, None])[0]))
-        return Stage.first(kind, *self._ready(setup, kind, x, stretch), self.stretch_steps)
+        positions = Position(x, np.zeros(num_particles, np.int32))
+        return Stage.first(kind, *self._ready(setup, kind, positions, stretch), self.stretch_steps)
 
     def templates(self, setup: Setup) -> list[Stage]:
         first = self.first(setup)
@@ -123,20 +124,21 @@ class SequentialStart(AbstractMeasuringWarmup):
         return setup.sampling_after(stage.with_move(_refined(stage)), better, stage.states)
 
     def _after_stretch(self, setup: Setup, stage: Stage, kind: Climbing) -> Stage:
-        rung, x, steps = int(np.asarray(stage.states.rung)[0]), stage.states.x, stage.recording
+        rung, steps = int(np.asarray(stage.states.rung)[0]), stage.recording
         betas = np.asarray(stage.ladder.path.betas, np.float64)[rung - stage.num_steps : rung + 1]
         key = jax.random.fold_in(jax.random.fold_in(setup.key, _OFFSETS), stage.number)
         offsets = np.asarray(jax.random.uniform(key, (2,)), np.float64)
         past, tuning, move = kind.past.climbed(betas[1:], steps), kind.tuning, setup.move
         if tuning is not None and isinstance(move, AbstractSizedMove):
-            tuning = tuning.after(move, past.beta, steps.acceptance, x, past.weights)
-        past, x = past.resampled(x, offsets[0], self.least_effective)
-        past = past.keeping(x, offsets[1])
+            tuning = tuning.after(move, past.beta, steps.acceptance, stage.states.x, past.weights)
+        past, positions = past.resampled(stage.states, offsets[0], self.least_effective)
+        past = past.keeping(positions.x, offsets[1])
         if past.beta == 1:
             return self._at_target(setup, stage, Climbing(past, tuning))
         speed = root_kl_lengths(steps.log_increments)[-1] / (betas[-1] - betas[-2])
         kind = Climbing(past, tuning)
-        return stage.next(kind, *self._ready(setup, kind, x, self._stretch(setup, past, speed)), self.stretch_steps)
+        ready = self._ready(setup, kind, positions, self._stretch(setup, past, speed))
+        return stage.next(kind, *ready, self.stretch_steps)
 
     def _stretch(self, setup: Setup, past: Population, speed: float) -> np.ndarray:
         """The inverse temperatures of the next steps, where √KL grows by `speed` per unit of β."""
@@ -150,7 +152,9 @@ class SequentialStart(AbstractMeasuringWarmup):
             betas[-1] = 1.0
         return betas
 
-    def _ready(self, setup: Setup, kind: Climbing, x: Any, stretch: np.ndarray) -> tuple[Ladder, ClimbUp, Position]:
+    def _ready(
+        self, setup: Setup, kind: Climbing, positions: Position, stretch: np.ndarray
+    ) -> tuple[Ladder, ClimbUp, Position]:
         """The ladder, the kernel and the positions of a stretch; the ladder has the same number of rungs for all."""
         low, high = stretch[0], stretch[-1]
         if low == 0:
@@ -161,7 +165,8 @@ class SequentialStart(AbstractMeasuringWarmup):
             betas, start = np.concatenate([[0.0], stretch, [1.0]]), 1
         rungs = np.full(kind.past.num_particles, start, np.int32)
         ladder = Ladder.create(setup.ladder.path.with_betas(betas))
-        return ladder, ClimbUp(_locally_tuned(setup.move, kind.tuning)), Position(x, rungs)
+        positions = dataclasses.replace(positions, rung=rungs)  # what they carry holds for any rung
+        return ladder, ClimbUp(_locally_tuned(setup.move, kind.tuning)), positions
 
     def _at_target(self, setup: Setup, stage: Stage, kind: Climbing) -> Stage:
         """The tempered run from states all along the way, on the rungs that were asked for or measured."""

@@ -1,5 +1,6 @@
 """Hamiltonian Monte Carlo with a step size and masses for every rung."""
 
+from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
 import equinox as eqx
@@ -9,10 +10,11 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from tempering._types import Key, LogF, Rung, Scalar, State
+from tempering.kernels.moves.carried import Carried, carried_at, pick_carried
 from tempering.kernels.moves.metropolis import flatten_floats, metropolis_accepts
 from tempering.kernels.moves.move import Evaluations
 from tempering.kernels.moves.schedule import AbstractSizedMove, Schedule, StepSize, checked_count, schedule_from
-from tempering.ladder import AbstractPath, MoveInfo
+from tempering.ladder import AbstractPath, AbstractTwoEndedPath, MoveInfo
 
 MOST_LEAPS = 10  # that a warm-up chooses
 _LONGEST = 1.8  # of the trajectories that a warm-up chooses, in units of the scales; ⅞ of it on average is π/2
@@ -91,6 +93,47 @@ class HMC(AbstractSizedMove):
         moved = unflatten(jnp.where(taken, end.position, start))
         return moved, MoveInfo(accept_prob, size.step_size, ~(log_ratio > -_DIVERGENT))
 
+    def carries(self, path: AbstractPath) -> bool:
+        return isinstance(path, AbstractTwoEndedPath)
+
+    def carried(self, path: AbstractPath, x: State) -> Carried:
+        assert isinstance(path, AbstractTwoEndedPath)
+        flat, unflatten = flatten_floats(x, "HMC")
+        return carried_at(path, unflatten, flat)
+
+    def carried_call(
+        self, key: Key, path: AbstractPath, rung: Rung, x: State, carried: Carried
+    ) -> tuple[State, Carried, MoveInfo]:
+        """One trajectory from the force that the last one ended with: as many gradients as leaps.
+
+        At β = 0 the state is replaced by a draw of the base before the trajectory, whose steps then have size 0. So the
+        last gradient is that at the new state there, too.
+        """
+        assert isinstance(path, AbstractTwoEndedPath)
+        key_step, key_momentum, key_leaps, key_accept, key_base = jax.random.split(key, 5)
+        beta = path.betas[rung]
+        is_base = beta == 0
+        flat, unflatten = flatten_floats(x, "HMC")
+        start = jnp.where(is_base, flatten_floats(path.sample_base(key_base), "HMC")[0].astype(flat.dtype), flat)
+        size = self.jittered(key_step, beta).with_dtype(start.dtype)
+        moving = size._replace(step_size=jnp.where(is_base, 0.0, size.step_size))
+        num_leaps = jax.random.randint(key_leaps, (), (3 * self.max_leaps + 3) // 4, self.max_leaps + 1)
+        momentum = jax.random.normal(key_momentum, start.shape, start.dtype)
+
+        def force(position):
+            here = carried_at(path, unflatten, position)
+            return Force(*here.force(path, beta), here)
+
+        value, slope = carried.force(path, beta)
+        first = Force(value, jnp.where(is_base, 0.0, slope), carried)
+        end, log_ratio, last = trajectory(force, Phase(start, momentum), first, moving, num_leaps, self.max_leaps)
+        taken, accept_prob = metropolis_accepts(key_accept, log_ratio)
+        taken, accept_prob = taken | is_base, jnp.where(is_base, 1.0, accept_prob)
+        moved = unflatten(jnp.where(taken, end.position, start))
+        assert last.carried is not None
+        info = MoveInfo(accept_prob, size.step_size, ~(log_ratio > -_DIVERGENT) & ~is_base)
+        return moved, pick_carried(taken, last.carried, carried), info
+
 
 class Phase(NamedTuple):
     """Position and momentum, with the coordinates of x flattened."""
@@ -99,31 +142,58 @@ class Phase(NamedTuple):
     momentum: Float[Array, " dim"]
 
 
+class Force(NamedTuple):
+    """What is evaluated at a position.
+
+    Attributes:
+        value: log f.
+        slope: its gradient; 0 where log f is not finite.
+        carried: what the next move starts from; None where nothing is passed on.
+    """
+
+    value: Scalar
+    slope: Float[Array, " dim"]
+    carried: Carried | None = None
+
+
 def leapfrog(
     log_f: LogF, start: Phase, size: StepSize, num_leaps: Int[Array, ""], *, max_leaps: int | Int[Array, ""]
 ) -> tuple[Phase, Scalar]:
-    """The end of a trajectory, and log f − ½|p|² at its end minus that at its start.
-
-    A leap is p += ½ε∇log f, q += εp, p += ½ε∇log f (Neal 2011, eqs. 2.28 to 2.30). Each of the three is a shear, so
-    volume is preserved, and the same leaps from the end with −p lead back. ε has a scale for each coordinate, and
-    a factor where coordinates are correlated: both steps use one linear map and its transpose. Where log f is −inf or NaN the force is 0: that is reversible too, and chains that start at such a state
-    move out of it.
-    """
+    """The end of a trajectory, and log f − ½|p|² at its end minus that at its start; see `trajectory`."""
 
     def force(position):
         value, slope = jax.value_and_grad(log_f)(position)
-        return value, jnp.where(jnp.isfinite(value), slope, 0.0)
+        return Force(value, jnp.where(jnp.isfinite(value), slope, 0.0))
+
+    return trajectory(force, start, force(start.position), size, num_leaps, max_leaps)[:2]
+
+
+def trajectory(
+    force: Callable[[Array], Force],
+    start: Phase,
+    first: Force,
+    size: StepSize,
+    num_leaps: Int[Array, ""],
+    max_leaps: int | Int[Array, ""],
+) -> tuple[Phase, Scalar, Force]:
+    """The end of a trajectory, the change of log f − ½|p|² along it, and what was evaluated at the end.
+
+    A leap is p += ½ε∇log f, q += εp, p += ½ε∇log f (Neal 2011, eqs. 2.28 to 2.30). Each of the three is a shear, so
+    volume is preserved, and the same leaps from the end with −p lead back. ε has a scale for each coordinate, and a
+    factor where coordinates are correlated: both steps use one linear map and its transpose. Where log f is −inf or NaN
+    the force is 0: that is reversible too, and chains that start at such a state move out of it.
+    """
 
     def leap(i, carry):
-        (position, momentum), _, slope = carry
+        (position, momentum), last = carry
         # Chains with fewer leaps stand still: all chains of a batch run to the end anyway.
         now = size._replace(step_size=jnp.where(i < num_leaps, size.step_size, 0.0))
-        halfway = momentum + 0.5 * now.gathered(slope)
+        halfway = momentum + 0.5 * now.gathered(last.slope)
         position = position + now.spread(halfway)
-        value, slope = force(position)
-        return Phase(position, halfway + 0.5 * now.gathered(slope)), value, slope
+        last = force(position)
+        return Phase(position, halfway + 0.5 * now.gathered(last.slope)), last
 
-    first = force(start.position)
-    end, last, _ = jax.lax.fori_loop(0, max_leaps, leap, (start, *first))
-    before = jnp.where(jnp.isnan(first[0]), -jnp.inf, first[0])
-    return end, last - before + 0.5 * (jnp.sum(start.momentum**2) - jnp.sum(end.momentum**2))
+    end, last = jax.lax.fori_loop(0, max_leaps, leap, (start, first))
+    before = jnp.where(jnp.isnan(first.value), -jnp.inf, first.value)
+    change = last.value - before + 0.5 * (jnp.sum(start.momentum**2) - jnp.sum(end.momentum**2))
+    return end, change, last

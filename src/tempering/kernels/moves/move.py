@@ -1,7 +1,7 @@
 """The contract of a move in x."""
 
 import abc
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 
@@ -55,6 +55,40 @@ class AbstractMove(eqx.Module):
     def evaluations(self) -> Evaluations:
         """Evaluations of log f and of its gradient in one move; none for a Gibbs sweep."""
         return Evaluations(0, 0)
+
+    def carries(self, path: AbstractPath) -> bool:
+        """Whether `carried_call` can be used: the move passes on what it has evaluated, so that it costs less.
+
+        Args:
+            path: the densities.
+        """
+        return False
+
+    def carried(self, path: AbstractPath, x: State) -> Any:
+        """What the move needs to know about its first state, where it carries.
+
+        Args:
+            path: the densities.
+            x: the state.
+        """
+        raise NotImplementedError
+
+    def carried_call(
+        self, key: Key, path: AbstractPath, rung: Rung, x: State, carried: Any
+    ) -> tuple[State, Any, MoveInfo]:
+        """Move once, starting from what the move before has evaluated.
+
+        Args:
+            key: a JAX random key.
+            path: the densities.
+            rung: the k whose f_k must stay invariant.
+            x: the present state.
+            carried: what is known about it.
+
+        Returns:
+            The new state, what is known about it, and how the move went.
+        """
+        raise NotImplementedError
 
     @abc.abstractmethod
     def __call__(self, key: Key, path: AbstractPath, rung: Rung, x: State) -> tuple[State, MoveInfo]:

@@ -177,10 +177,19 @@ class AbstractSizedMove(AbstractMove):
 
     def __call__(self, key: Key, path: AbstractPath, rung: Rung, x: State) -> tuple[State, MoveInfo]:
         key_size, key_step, key_base = jax.random.split(key, 3)
-        size = self.schedule.at_beta(path.betas[rung])
-        log_factor = self.schedule.jitter * jax.random.uniform(key_size, dtype=jnp.float32, minval=-1.0, maxval=1.0)
-        moved, info = self.step(key_step, path, rung, x, size._replace(step_size=size.step_size * jnp.exp(log_factor)))
+        moved, info = self.step(key_step, path, rung, x, self.jittered(key_size, path.betas[rung]))
         return redrawn_at_base(key_base, path, rung, moved), info
+
+    def jittered(self, key: Key, beta: Scalar) -> StepSize:
+        """The step size at β, varied at random.
+
+        Args:
+            key: a JAX random key.
+            beta: an inverse temperature.
+        """
+        size = self.schedule.at_beta(beta)
+        log_factor = self.schedule.jitter * jax.random.uniform(key, dtype=jnp.float32, minval=-1.0, maxval=1.0)
+        return size._replace(step_size=size.step_size * jnp.exp(log_factor))
 
 
 def redrawn_at_base(key: Key, path: AbstractPath, rung: Rung, x: State) -> State:
