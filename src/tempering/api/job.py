@@ -13,6 +13,7 @@ import numpy as np
 from tempering.api.progress import Progress
 from tempering.api.settings import Settings, check_model, check_move
 from tempering.diagnosis import Decision, Diagnosis, Goal, Look, decide
+from tempering.diagnosis.checks import missing_length, round_trips
 from tempering.diagnosis.stopping import END, cut_off, too_short
 from tempering.estimators import LogZ, expectation
 from tempering.estimators.methods import METHODS, TemperedRun
@@ -131,7 +132,12 @@ class Job:
         answer = self.answer(stage)
         diagnosis = stage.diagnosis(self.ladder.path.log_z_base()).with_findings(answer.findings)
         num_sweeps = int(stage.recording.stats.num_draws[0].sum())
-        return answer, diagnosis, Look(num_sweeps, stage.done - num_sweeps, answer.std_error, diagnosis.findings)
+        errors, trips = answer.errors, round_trips(stage.recording.stats)
+        look = Look(
+            num_sweeps, stage.done - num_sweeps, answer.std_error, diagnosis.findings,
+            None if errors is None else errors.chains, missing_length(trips),
+        )  # fmt: skip
+        return answer, diagnosis, look
 
 
 @eqx.filter_jit

@@ -125,6 +125,19 @@ def round_trips(stats: BlockedStats) -> Float[np.ndarray, " chain"]:
     return stats.travel.num_crossings / 2
 
 
+def missing_length(trips: Float[np.ndarray, " chain"]) -> float:
+    """How many times as long a run must be for enough round trips, with a margin; below 1 if it is long enough.
+
+    Args:
+        trips: The round trips of each chain.
+
+    Returns:
+        The factor; 10 if there was no round trip at all.
+    """
+    each, total = float(trips.mean()), float(trips.sum())
+    return 10.0 if total == 0 else _SWEEPS_MARGIN * max(MIN_ROUND_TRIPS / each, MIN_TOTAL_ROUND_TRIPS / total)
+
+
 def occupancy(stats: BlockedStats) -> HostPerRung:
     """ĉ_k / r_k, the mean posterior of each rung over its prior probability: 1 where Ẑ_k is right.
 
@@ -170,7 +183,7 @@ def _stuck(trips: Float[np.ndarray, " chain"], num_sweeps: int) -> Finding | Non
     each, total = float(trips.mean()), float(trips.sum())
     if each >= MIN_ROUND_TRIPS and total >= MIN_TOTAL_ROUND_TRIPS:
         return None
-    missing = 10.0 if total == 0 else _SWEEPS_MARGIN * max(MIN_ROUND_TRIPS / each, MIN_TOTAL_ROUND_TRIPS / total)
+    missing = missing_length(trips)
     how_many = "ten times as many sweeps," if total == 0 else "more sweeps, about"
     needed = f"at least {MIN_ROUND_TRIPS:g} and {MIN_TOTAL_ROUND_TRIPS:g} are needed"
     seen = f"{each:.2g} round trips per chain, {total:.3g} in all; {needed}"

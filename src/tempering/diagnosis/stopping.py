@@ -113,12 +113,16 @@ class Look:
         num_discarded: Sweeps per chain after the warm-up and before those, which no longer count.
         std_error: The standard error of log Z.
         findings: What was found about the run.
+        chain_error: The part of the error that falls as a run gets longer, where it is known: the scatter of chains.
+        missing: How many times as long the run must be for chains to have crossed the ladder often enough.
     """
 
     num_sweeps: int
     num_discarded: int
     std_error: float
     findings: tuple[Finding, ...]
+    chain_error: float | None = None
+    missing: float = 0.0
 
     @property
     def num_done(self) -> int:
@@ -131,7 +135,8 @@ class Look:
         Args:
             target_error: The standard error to reach.
         """
-        return MARGIN * self.num_sweeps * (self.std_error / target_error) ** 2
+        error = self.std_error if self.chain_error is None else self.chain_error
+        return self.num_sweeps * max(MARGIN * (error / target_error) ** 2, self.missing)
 
 
 @dataclasses.dataclass(frozen=True)

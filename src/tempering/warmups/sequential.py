@@ -72,12 +72,12 @@ class SequentialStart(AbstractMeasuringWarmup):
         min_equilibration: The least number of these sweeps.
     """
 
-    step_length: float = 0.15
-    stretch_steps: int = 8
+    step_length: float = 0.2
+    stretch_steps: int = 6
     least_effective: float = 0.5
     num_particles: int = 100
     equilibration: float = 0.3
-    min_equilibration: int = 20
+    min_equilibration: int = 10
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -17,7 +17,7 @@ from tempering.kernels.moves.schedule import AbstractSizedMove, Schedule, StepSi
 from tempering.ladder import AbstractPath, AbstractTwoEndedPath, MoveInfo
 
 MOST_LEAPS = 10  # that a warm-up chooses
-_LONGEST = 1.8  # of the trajectories that a warm-up chooses, in units of the scales; ⅞ of it on average is π/2
+_LONGEST = 1.5  # of the trajectories that a warm-up chooses, in units of the scales: about a quarter of a period
 _DIVERGENT = 1000.0  # nats of energy error: the integrator has left the trajectory
 
 
