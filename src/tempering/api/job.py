@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tempering.api.progress import Progress
 from tempering.api.settings import Settings, check_model, check_move
 from tempering.diagnosis import Decision, Diagnosis, Goal, Look, decide
 from tempering.diagnosis.stopping import END, too_short
@@ -19,6 +18,7 @@ from tempering.estimators.methods import METHODS, TemperedRun
 from tempering.kernels import AbstractMove
 from tempering.ladder import AbstractPath, Ladder
 from tempering.models import AbstractModel
+from tempering.progress import Progress
 from tempering.results import Result
 from tempering.sampling import Setup, Stage
 from tempering.stats import MAX_BLOCK_STEPS
@@ -70,7 +70,9 @@ class Job:
     def progress(self, stage: Stage) -> Progress:
         """Where the run stands."""
         answer = (lambda: self.answer(stage)) if stage.is_sampling else None
-        return Progress.from_stage(stage, target_error=self.settings.target_error, answer=answer)
+        return Progress.from_stage(
+            stage, target_error=self.settings.target_error, is_slow=self.method.keep.features, answer=answer
+        )
 
     def decision(self, stage: Stage) -> Decision:
         """What to do at the end of a stretch of sampling. It depends on the stage alone, as resuming needs."""
