@@ -17,6 +17,7 @@ _OTHER_NAMES = {
     "draws": "keep_draws", "max_time": "max_seconds", "hidden": "num_hidden", "updates": "num_updates",
     "lr": "learning_rate", "batch": "batch_size", "track": "is_tracked", "decay": "weight_decay",
     "num_samples": "num_sweeps", "temperatures": "betas", "method": "methods",
+    "verbose": "progress", "quiet": "progress",
 }  # fmt: skip
 
 

@@ -40,6 +40,7 @@ def model():
     (lambda: tp.estimate(model(), chains=10), "`num_chains`"),
     (lambda: tp.estimate(model(), sweep=10), "Did you mean `num_sweeps`"),
     (lambda: tp.estimate(model(), prior="ends"), "`rung_weights`"),
+    (lambda: tp.estimate(model(), verbose=True), "Did you mean `progress`"),
     (lambda: tp.estimate(model(), zzz=1), "It takes: model, base, data"),
     (lambda: tp.estimate(model(), resume=True), "`out`"),
     (lambda: tp.estimate(model(), target_error=0.1, max_seconds="soon"), '"10m"'),
@@ -49,6 +50,7 @@ def model():
     (lambda: tp.compare(model(), target_error=0.1), "`budget`"),
     (lambda: tp.estimate_many(model(), seeds=[0], seed=1), "`seeds`"),
     (lambda: tp.estimate_many(model(), seeds=[0], target_error=0.1), "one length"),
+    (lambda: tp.estimate_many(model(), seeds=[0], progress=True), "one by one"),
 ])  # fmt: skip
 def test_mistakes_are_one_line_with_a_cure(call, words):
     """What fell through before: tracebacks from inside, or arguments that were silently ignored."""

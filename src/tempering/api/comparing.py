@@ -11,7 +11,6 @@ import numpy as np
 
 from tempering._errors import InputError, check_count
 from tempering._signatures import suggests
-from tempering.api.progress import Progress, Watch
 from tempering.api.runs import Plan, Runs
 from tempering.api.settings import Betas, RungWeights, Settings, check_model, check_move
 from tempering.diagnosis.stopping import LENGTH
@@ -19,6 +18,7 @@ from tempering.estimators.methods import METHODS, Method, RunKind
 from tempering.kernels import AbstractMove
 from tempering.ladder import AbstractPath, Ladder
 from tempering.models import AbstractModel
+from tempering.progress import Progress, Watch, check_progress, shown
 from tempering.results import Comparison, Entry, SideBySide
 from tempering.sampling import AbstractWarmup, Setup
 from tempering.stats import Keep
@@ -52,6 +52,7 @@ def compare(
     truth: float | None = None,
     seed: int = Settings.seed,
     watch: Watch | None = None,
+    progress: bool | None = None,
 ) -> Comparison:
     """Estimate log Z by every method, each at the same number of sweeps per chain.
 
@@ -82,6 +83,8 @@ def compare(
         truth: The true log Z, from which errors are counted; enumerated where that is quick.
         seed: The first seed.
         watch: Called with a `Progress` of the run under way, after every chunk.
+        progress: Whether a bar on standard error shows the run and the stage under way. By default where that is a
+            terminal, and in a notebook, unless `watch` is given.
 
     Returns:
         Every method's answer, verdict and cost, and whether any two disagree.
@@ -94,6 +97,7 @@ def compare(
     check_move(move)
     settings = settings.with_spacing(model.spacing())
     check_count("`repeats`", repeats, 1)
+    check_progress(progress)
     if budget is not None:
         check_count("`budget`", budget, _MIN_BUDGET, " sweeps")
     base = data if base is None else base
@@ -103,12 +107,14 @@ def compare(
     keep = reduce(_both, (method.keep for method in chosen))
     plan = _plan(path, model.move() if move is None else move, settings, budget, keep)
     sides = []
-    for repeat in range(repeats):
-        number = (seed + repeat) % 2**32
-        starts = None if rows is None else _starts(model, path, rows, num_chains, number)
-        setup = dataclasses.replace(plan.setup, key=jax.random.key(number))
-        runs = Runs(dataclasses.replace(plan, setup=setup, rows=starts), _heard(watch, repeat))
-        sides.append(SideBySide(number, tuple(_entry(method, runs) for method in chosen)))
+    with shown(progress, watch, names_runs=True) as told:
+        for repeat in range(repeats):
+            number = (seed + repeat) % 2**32
+            starts = None if rows is None else _starts(model, path, rows, num_chains, number)
+            setup = dataclasses.replace(plan.setup, key=jax.random.key(number))
+            watched = _heard(told, repeat=repeat, num_repeats=repeats)
+            runs = Runs(dataclasses.replace(plan, setup=setup, rows=starts), watched)
+            sides.append(SideBySide(number, tuple(_entry(method, runs) for method in chosen)))
     return Comparison(tuple(sides), model.quick_log_z() if truth is None else truth, num_chains)
 
 
@@ -159,8 +165,8 @@ def _both(one: Keep, other: Keep) -> Keep:
     return Keep(**{f.name: getattr(one, f.name) or getattr(other, f.name) for f in dataclasses.fields(Keep)})
 
 
-def _heard(watch: Watch | None, repeat: int) -> Watch:
+def _heard(watch: Watch | None, **about: int) -> Watch:
     def heard(progress: Progress) -> bool | None:
-        return None if watch is None else watch(dataclasses.replace(progress, repeat=repeat))
+        return None if watch is None else watch(dataclasses.replace(progress, **about))
 
     return heard

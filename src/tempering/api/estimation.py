@@ -12,13 +12,13 @@ import numpy as np
 from tempering._errors import InputError
 from tempering._signatures import suggests
 from tempering.api.job import Job
-from tempering.api.progress import Watch
 from tempering.api.settings import Betas, RungWeights, Settings, check_model, read_seconds
 from tempering.diagnosis import Decision, Goal
 from tempering.diagnosis.stopping import END
 from tempering.estimators import rts
 from tempering.kernels import AbstractMove
 from tempering.models import AbstractModel
+from tempering.progress import Watch, check_progress, shown
 from tempering.results import MeanLogLikelihood, Result
 from tempering.sampling import AbstractWarmup, Stage, walk_stages
 from tempering.sampling.checkpoint import StageDirectory, checkpoint_templates
@@ -53,6 +53,7 @@ def estimate(
     resume: bool = False,
     chunk_sweeps: int = Settings.chunk_sweeps,
     watch: Watch | None = None,
+    progress: bool | None = None,
 ) -> Result:
     """Estimate log Z of a model by Rao-Blackwellized tempered sampling, with its error and a verdict.
 
@@ -91,6 +92,8 @@ def estimate(
         resume: Go on with the run in `out`, to the same bits, or beyond where it ended with a larger `num_sweeps`.
         chunk_sweeps: Sweeps between checkpoints and calls of `watch`, rounded up to whole blocks.
         watch: Called with a `Progress` after every chunk. The run stops there if it returns True.
+        progress: Whether a bar on standard error shows the stage, the estimate and the time left. By default where
+            that is a terminal, and in a notebook, unless `watch` is given.
 
     Returns:
         log Z, its standard error, its 95 % interval, and a verdict on whether to believe them.
@@ -105,6 +108,7 @@ def estimate(
     )  # fmt: skip
     check_model(model)
     seconds = read_seconds(max_seconds)
+    check_progress(progress)
     if resume and out is None:
         raise InputError("`resume` needs `out`, the directory of the run to go on with.")
     mean_log_density = None if data is None else float(model.log_density(data).mean())  # first: it may refuse
@@ -115,7 +119,9 @@ def estimate(
         directory = None
         if out is not None:
             directory = stack.enter_context(StageDirectory(out, job.identity(), resume=resume))
-        result = _finished(job, _run(job, directory, watch, seconds))
+        with shown(progress, watch) as told:
+            ending = _run(job, directory, told, seconds)
+        result = _finished(job, ending)
         if data is not None and mean_log_density is not None:
             likelihood = MeanLogLikelihood.from_log_z(mean_log_density, len(data), result.log_z_by_rung)
             result = dataclasses.replace(result, mean_log_likelihood=likelihood)

@@ -10,16 +10,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tempering.api.progress import Progress
 from tempering.api.settings import Settings, check_model, check_move
 from tempering.diagnosis import Decision, Diagnosis, Goal, Look, decide
 from tempering.diagnosis.checks import missing_length, round_trips
-from tempering.diagnosis.stopping import END, cut_off, too_short
+from tempering.diagnosis.stopping import END, cut_off, expected_length, too_short
 from tempering.estimators import LogZ, expectation
 from tempering.estimators.methods import METHODS, TemperedRun
 from tempering.kernels import AbstractMove
 from tempering.ladder import AbstractPath, Ladder
 from tempering.models import AbstractModel
+from tempering.progress import Progress
 from tempering.results import Result
 from tempering.sampling import Setup, Stage
 from tempering.stats import MAX_BLOCK_STEPS
@@ -75,7 +75,13 @@ class Job:
     def progress(self, stage: Stage) -> Progress:
         """Where the run stands."""
         answer, goal = (lambda: self.answer(stage)) if stage.is_sampling else None, self.goal(stage)
-        return Progress.from_stage(stage, target_error=None if goal is None else goal.target_error, answer=answer)
+        return Progress.from_stage(
+            stage,
+            target_error=None if goal is None else goal.target_error,
+            is_slow=self.method.keep.features,
+            note="" if goal is None else expected_length(stage.warmup.length, goal.max_sweeps),
+            answer=answer,
+        )
 
     def decision(self, stage: Stage) -> Decision:
         """What to do at the end of a stretch of sampling. It depends on the stage alone, as resuming needs."""

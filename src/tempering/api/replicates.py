@@ -21,6 +21,7 @@ _AT_ONCE = 50  # replicates in one program; their records are all on the host at
 
 @suggests({
     "target_error": "All its runs have one length; use `estimate` with a `target_error` for each seed.",
+    "progress": "Its results come one by one: count them, or give them to a bar of your own.",
     "seed": "Give `seeds`, one for each run.",
 })  # fmt: skip
 def estimate_many(

@@ -12,10 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from tempering._types import Key, State
-from tempering.api.progress import Progress
 from tempering.estimators.methods import RunKind, TemperedRun
 from tempering.kernels import AnnealDown, ContinuousPosition, ContinuousTempering, positions_at_target
 from tempering.ladder import Ladder
+from tempering.progress import Progress
 from tempering.sampling import AbstractWarmup, Setup, Stage, walk_stages
 from tempering.stats import BlockedStats, Keep, systematic_picks
 from tempering.verdicts import Finding

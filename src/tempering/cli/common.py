@@ -12,7 +12,6 @@ from typing import Annotated, Any, NoReturn, Self
 import jax
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
 from rich.table import Table
 from typer import Argument, Option
 
@@ -130,14 +129,6 @@ def in_colour(text: str, is_good: bool | None) -> str:
     """Text in green where the verdict is good, in red where it is not, and in yellow where there is none."""
     colour = "yellow" if is_good is None else "green" if is_good else "red"
     return f"[{colour}]{text}[/{colour}]"
-
-
-def progress_bar(width: int, *columns: ProgressColumn, quiet: bool) -> Progress:
-    """A bar on standard error, where that is a terminal, behind descriptions of this width."""
-    return Progress(
-        TextColumn(f"{{task.description:<{width}}}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), *columns,
-        console=Console(stderr=True), disable=quiet or not sys.stderr.isatty(), transient=True,
-    )  # fmt: skip
 
 
 class Interrupts:

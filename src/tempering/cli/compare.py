@@ -3,15 +3,15 @@
 from typing import Annotated
 
 import typer
-from rich.progress import TimeElapsedColumn
 from rich.table import Table
 from typer import Option
 
-from tempering.api import Progress, Settings, compare
+from tempering.api import Settings, compare
 from tempering.cli import common
 from tempering.diagnosis.stopping import LENGTH
 from tempering.cli.flags import in_flags
 from tempering.estimators import Sandwich
+from tempering.progress import is_terminal
 from tempering.results import Comparison, SideBySide
 from tempering.results.comparison_table import comparison_table
 
@@ -43,17 +43,11 @@ def compare_command(
     """
     common.use_cores(devices)
     target, start, rows = common.read_inputs(model, base, data, binarize, seed)
-    with common.progress_bar(50, TimeElapsedColumn(), quiet=quiet) as bar, common.only_answers_on_stdout():
-        task = bar.add_task("compiling", total=1.0)
-
-        def watch(progress: Progress) -> None:
-            which = f"{progress.repeat + 1} of {repeats}: " if repeats > 1 else ""
-            bar.update(task, description=f"{which}{progress.run}, {progress.stage}", completed=progress.share)
-
+    with common.only_answers_on_stdout():
         comparison = compare(
             target, start, data=rows, methods=methods, budget=budget, num_chains=chains, num_sweeps=sweeps,
             num_rungs=common.read_rungs(rungs), betas=common.read_betas(ladder), rung_weights=rung_weights,
-            warmup=warmup, repeats=repeats, truth=truth, seed=seed, watch=watch,
+            warmup=warmup, repeats=repeats, truth=truth, seed=seed, progress=is_terminal() and not quiet,
         )  # fmt: skip
     if json:
         print(comparison.to_json())

@@ -6,13 +6,12 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich.progress import Progress as Bar
-from rich.progress import TextColumn, TimeRemainingColumn
 from typer import Option
 
-from tempering.api import Interrupted, Progress, Settings, estimate
+from tempering.api import Interrupted, Settings, estimate
 from tempering.cli import common
 from tempering.cli.flags import in_flags
+from tempering.progress import is_terminal
 from tempering.results import Result
 
 
@@ -58,15 +57,15 @@ def estimate_command(
     """
     common.use_cores(devices)
     target, start, rows = common.read_inputs(model, base, data, binarize, seed)
-    bar = common.progress_bar(18, TextColumn("{task.fields[estimate]}"), TimeRemainingColumn(), quiet=quiet)
-    watcher, result = _Watcher(bar), None
+    interrupts, result = common.Interrupts(), None
     try:
-        with watcher, bar, common.only_answers_on_stdout():
+        with interrupts, common.only_answers_on_stdout():
             result = estimate(
                 target, start, data=rows, num_chains=chains, num_sweeps=sweeps, num_rungs=common.read_rungs(rungs),
                 betas=common.read_betas(ladder), rung_weights=rung_weights, warmup=warmup, method=method, seed=seed,
                 target_error=target_error, max_sweeps=max_sweeps, max_seconds=max_time, out=out, resume=resume,
-                chunk_sweeps=chunk, watch=watcher,
+                chunk_sweeps=chunk,
+                watch=lambda _: interrupts.asked, progress=is_terminal() and not quiet,
             )  # fmt: skip
     except Interrupted as stopped:
         common.say(str(stopped))
@@ -74,34 +73,10 @@ def estimate_command(
         print(result.to_json())
     elif result is not None:
         common.print_rows((*_answer_rows(result), *_run_rows(result), *_verdict_rows(result)))
-    if watcher.asked and (result is None or not result.is_complete):
+    if interrupts.asked and (result is None or not result.is_complete):
         common.say(common.how_to_resume(out))
         raise typer.Exit(common.EXIT_INTERRUPTED)
     raise typer.Exit(common.EXIT_GOOD if result is not None and result.verdict.is_good else common.EXIT_NOT_GOOD)
-
-
-class _Watcher(common.Interrupts):
-    """Keeps the bar up to date where it is shown, and turns Ctrl-C into a stop at the end of the chunk."""
-
-    def __init__(self, bar: Bar):
-        self._bar, self._stage = bar, ""
-        self._task = bar.add_task("compiling", total=None, estimate="")
-
-    def __call__(self, progress: Progress) -> bool:
-        if not self._bar.disable:
-            self._draw(progress)
-        return self.asked
-
-    def _draw(self, progress: Progress) -> None:
-        answer = progress.estimate
-        shown = "" if answer is None else f"log Z {answer.log_z:.3f} ± {answer.std_error:.3f}"
-        if answer is not None and progress.target_error is not None:
-            shown += f" → {progress.target_error:g}"
-        if progress.stage != self._stage:
-            self._bar.remove_task(self._task)
-            self._stage = progress.stage
-            self._task = self._bar.add_task(progress.stage, total=progress.num_steps, estimate="")
-        self._bar.update(self._task, completed=progress.done, total=progress.num_steps, estimate=shown)
 
 
 def _answer_rows(result: Result) -> Iterator[tuple[str, str]]:

@@ -1,16 +1,14 @@
 """How training is shown: not at all, or as plain lines for files and pipes. `live` has the panel for terminals."""
 
 import time
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tempering.cli.common import Interrupts, say
+from tempering.progress import Pace, in_hours
 from tempering.training import Row, RunSettings
-
-_RATE_SECONDS = 30.0  # over which the updates per second are averaged
 
 Samples = Callable[[int], np.ndarray]  # number of samples -> (sample, visible), probabilities
 
@@ -61,20 +59,17 @@ class Speed:
     """Updates per second over the last half minute, and the time that the remaining ones will take."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic):
-        self._clock, self._ends = clock, deque[float]()
+        self._pace, self._num_updates = Pace(clock), 0
 
     def count(self) -> None:
         """Note the end of an update."""
-        now = self._clock()
-        self._ends.append(now)
-        while len(self._ends) > 2 and now - self._ends[0] > _RATE_SECONDS:
-            self._ends.popleft()
+        self._num_updates += 1
+        self._pace.report(self._num_updates)
 
     def in_words(self, num_left: int) -> str:
         """The speed, and the time for so many updates."""
-        if len(self._ends) < 2:  # the first update waits for the compiler
+        rate = self._pace.per_second
+        if rate is None:  # the first update waits for the compiler
             return "no speed yet"
-        rate = (len(self._ends) - 1) / max(self._ends[-1] - self._ends[0], 1e-9)
         speed = f"{rate:.1f} updates/s" if rate >= 1 else f"{1 / rate:.1f} s per update"
-        hours, rest = divmod(round(num_left / rate), 3600)
-        return f"{speed}, {hours}:{rest // 60:02d}:{rest % 60:02d} left"
+        return f"{speed}, {in_hours(num_left / rate)} left"

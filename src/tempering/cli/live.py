@@ -6,15 +6,14 @@ from typing import Any, Self
 
 import numpy as np
 from rich.console import Console, Group, RenderableType
-from rich.live import Live
 from rich.panel import Panel
-from rich.progress_bar import ProgressBar
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
 from tempering.cli import pictures
 from tempering.cli.lines import Samples, View
+from tempering.progress.bars import bar_row, live_display
 from tempering.results import MeanLogLikelihood
 from tempering.training import Row, RunSettings
 
@@ -37,10 +36,7 @@ class LiveView(View):
         self._values: dict[str, deque[float]] = {name: deque(maxlen=_NUM_VALUES) for name in ("train", "valid")}
         self._image, self._drawn, self._pictures_at = image, "", -np.inf
         self._waiting = Spinner("dots", "compiling, and estimating log Z of the first model")
-        self._live = Live(
-            get_renderable=self.panel, console=self._console, transient=True, refresh_per_second=4,
-            redirect_stdout=False, vertical_overflow="crop",
-        )  # fmt: skip
+        self._live = live_display(self.panel, self._console)
 
     def __enter__(self) -> Self:
         self._live.start()
@@ -97,7 +93,5 @@ class LiveView(View):
         return table
 
     def _bar(self, row: Row) -> Table:
-        grid = Table.grid(padding=(0, 2))
         progress, share, speed = self._progress(row)
-        grid.add_row(progress, ProgressBar(total=1.0, completed=share, width=20), f"{100 * share:.0f} %", speed)
-        return grid
+        return bar_row(progress, share, f"{100 * share:.0f} %", speed)

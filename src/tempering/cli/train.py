@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +18,7 @@ from tempering.cli.pictures import guess_image
 from tempering.cli.training_summary import Summary
 from tempering.frontends.loading import load_data
 from tempering.plots import HOW_TO_INSTALL, can_plot, plot_training
+from tempering.progress import is_terminal
 from tempering.training import Outcome, RunSettings
 
 if TYPE_CHECKING:
@@ -158,10 +158,10 @@ def _choose_view(
     title: str, settings: RunSettings, image: tuple[int, int] | None, log_every: int | None, *, quiet: bool, json: bool
 ) -> View:
     """A live panel on a terminal, else lines; with --json, lines only where --log-every asks for them."""
-    is_terminal = sys.stderr.isatty()
-    if quiet or (json and not is_terminal and log_every is None):
+    on_terminal = is_terminal()
+    if quiet or (json and not on_terminal and log_every is None):
         return View(settings)
-    if is_terminal and log_every is None:
+    if on_terminal and log_every is None:
         return LiveView(title, settings, image)
     return Lines(settings, log_every or max(1, settings.num_updates // _NUM_LINES))
 

@@ -39,6 +39,18 @@ def first_look(length: PathLength | None) -> int:
     return max(_SHORTEST, int(np.ceil(_PER_SQUARE * length.root_kl**2)))
 
 
+def expected_length(length: PathLength | None, max_sweeps: int) -> str:
+    """What is known beforehand about the length of a run that ends when its error is small enough.
+
+    Args:
+        length: The length of the path, where it was measured.
+        max_sweeps: The most sweeps per chain.
+    """
+    if length is None:
+        return ""
+    return f"the ladder is {length.root_kl:.0f} long: about {first_look(length)} sweeps, at most {max_sweeps}"
+
+
 class Hope(enum.Enum):
     """What more sweeps can do about a finding."""
 

@@ -23,7 +23,10 @@ class Progress:
         num_steps: Sweeps per chain of the whole stage; with a `target_error`, up to the next look at the error.
         run: Which run of a comparison this is, such as "simulated tempering".
         repeat: The number of the repeat in a comparison, from 0.
+        num_repeats: How many repeats there are.
         target_error: The standard error at which the run may end, where one was asked for.
+        note: A sentence about the whole run, such as how long it is expected to be.
+        is_slow: Whether the estimate so far takes seconds, since its method reads every draw; bars leave it out.
         answer: Makes the estimate so far; None while there is none.
     """
 
@@ -32,7 +35,10 @@ class Progress:
     num_steps: int
     run: str = "simulated tempering"
     repeat: int = 0
+    num_repeats: int = 1
     target_error: float | None = None
+    note: str = ""
+    is_slow: bool = False
     answer: Callable[[], LogZ] | None = dataclasses.field(default=None, repr=False)
 
     @classmethod
