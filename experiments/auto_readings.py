@@ -2,8 +2,8 @@
 
     python experiments/auto_readings.py [--seeds 40] [--sweeps 300] [--only "Ising"]
 
-Every reading is made from the same runs. Prints a table and writes benchmarks/results/auto_readings.json. Seeds start at
-3000, apart from those on which anything was chosen.
+All readings are made from the same runs. Prints a table and writes benchmarks/results/auto_readings.json. Seeds start
+at 3000, apart from those on which anything was chosen.
 """
 
 import argparse

@@ -42,7 +42,7 @@ class Settings:
             "geometric:SMALLEST", or numbers that rise from 0 to 1.
         rung_weights: "ends", "ends:SHARE", "uniform", "exp:RATE" for r_k ∝ exp(RATE·β_k), or log r_k.
         warmup: "annealed", "iterations", "sams" or "wang_landau", or an object of `tempering.warmups`.
-        method: The estimator, by its name: "rts", "ts", "sd", "rsd", "mbar", "ti_rb" …
+        method: The estimator, by its name: "rts", "auto", "ts", "sd", "rsd", "mbar", "ti_rb" …
         seed: Of all randomness.
         target_error: Go on until log Z has this standard error and the verdict is good.
         max_sweeps: But for no more sweeps per chain than this; by default 100 × `num_sweeps`.

@@ -21,11 +21,11 @@ _TOGETHER = [[0], [1, 2]]  # the two directions of stepping stones share a weigh
 def auto(recording: Recording, *, log_z_base: float = 0.0) -> LogZ:
     """RTS and stepping stones joined with weights of least variance.
 
-    log Z = w log Z_rts + (1 − w)(log Z_up + log Z_down)/2, where w in [0, 1] minimises the variance at the target by the
-    scatter of chains. The same w holds at every rung. RTS sees how often chains are at each end of the ladder, stepping
-    stones see the draws within each rung; which has the smaller error depends on the run. The standard error counts the
-    choice of w, the drift that remains and the bias. As for `equilibrated_rts` it is widened, with UNSURE, where groups
-    of chains or tours give a much larger one. Tours are those of RTS, in proportion.
+    log Z = w log Z_rts + (1 − w)(log Z_up + log Z_down)/2, where w in [0, 1] minimises the variance at the target, by
+    the scatter of chains. The same w holds at every rung. RTS sees how often chains are at each end of the ladder,
+    stepping stones see the draws within each rung; which has the smaller error depends on the run. The standard error
+    counts the choice of w, the drift that remains and the bias. As for `equilibrated_rts` it is widened, with UNSURE,
+    where groups of chains or tours give a much larger one. Tours are those of RTS, in proportion.
 
     ```python
     answer = auto(result.recording, log_z_base=path.log_z_base())
