@@ -36,6 +36,7 @@ study: .venv/dev study-coverage
 	$(BIN)/python experiments/side_by_side.py
 	$(BIN)/python experiments/matched_cost.py
 	$(BIN)/python experiments/exact_answers.py
+	$(BIN)/python experiments/auto_readings.py
 	$(BIN)/python experiments/figure2.py
 	$(BIN)/python experiments/figure6.py
 	$(BIN)/python experiments/tracking.py

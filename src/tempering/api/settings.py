@@ -45,7 +45,7 @@ class Settings:
             "geometric:SMALLEST", or numbers that rise from 0 to 1.
         rung_weights: "ends", "ends:SHARE", "uniform", "exp:RATE" for r_k ∝ exp(RATE·β_k), or log r_k.
         warmup: "sequential", "annealed", "iterations", "sams" or "wang_landau", or an object of `tempering.warmups`.
-        method: The estimator, by its name: "rts", "ts", "sd", "rsd", "mbar", "ti_rb" …
+        method: The estimator, by its name: "auto", "rts", "ts", "sd", "rsd", "mbar", "ti_rb" …
         seed: Of all randomness.
         target_error: Go on until log Z has this standard error and the verdict is good; 0.1 where neither this nor
             `num_sweeps` is given.
@@ -59,7 +59,7 @@ class Settings:
     betas: Betas = "auto"
     rung_weights: RungWeights = "ends"
     warmup: str | AbstractWarmup = "sequential"
-    method: str = "rts"
+    method: str = "auto"
     seed: int = 0
     target_error: float | None = None
     max_sweeps: int | None = None

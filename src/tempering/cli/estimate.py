@@ -29,7 +29,7 @@ def estimate_command(
     rung_weights: common.RungWeightsFlag = str(Settings.rung_weights),
     warmup: common.WarmupFlag = str(Settings.warmup),
     method: Annotated[
-        str, Option(help="rts, or what else a tempered run gives: ts, rsd, mbar, ti_rb ...")
+        str, Option(help="rts, or what else a tempered run gives: auto, ts, rsd, mbar, ti_rb ...")
     ] = Settings.method,
     target_error: Annotated[
         float | None,

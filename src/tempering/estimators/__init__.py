@@ -3,6 +3,7 @@
 - Tempered sampling: `rts`, `equilibrated_rts` (what `tempering.estimate` reports), `bias_corrected_rts`,
   `continuous_rts`, `ts`; `mixed` from several runs; `sd` and `rsd` from transitions; `log_likelihood` and
   `maximum_likelihood` as a check. All read `TemperingStats`, `BlockedStats` or a `Recording`.
+- One answer from several readings of a run: `auto`.
 - Thermodynamic integration and stepping stones: `ti`, `stepping_stone`.
 - Draws at several rungs, as `ReducedDraws`: `mbar`, `solve_mbar`, `asymptotic_covariance`, `bar`, `bar_chain`.
 - Annealing, from `AnnealWeights`: `ais`, `reverse_ais`, `raise_bound`, `raise_log_likelihood`, `Sandwich`;
@@ -20,6 +21,7 @@ from tempering.estimators.adjusted import sams as sams
 from tempering.estimators.adjusted import wang_landau as wang_landau
 from tempering.estimators.annealed import Annealed as Annealed
 from tempering.estimators.annealed import ais as ais
+from tempering.estimators.auto import auto as auto
 from tempering.estimators.bennett import bar as bar
 from tempering.estimators.bennett import bar_chain as bar_chain
 from tempering.estimators.equilibration import Equilibration as Equilibration

@@ -86,7 +86,12 @@ def _variance(influence: Float[np.ndarray, "chain rung"]) -> HostPerRung:
 def _bias(tails: Float[np.ndarray, "chain block rung"], cut: int, middle: int) -> HostPerRung:
     """How far the estimate without the blocks before the cut differs from the second half's, beyond noise."""
     (value, influence), (later, later_influence) = _influence(tails[:, cut]), _influence(tails[:, middle])
-    excess = (value - later) ** 2 - _EVIDENCE**2 * _variance(influence - later_influence)
+    return beyond_noise(value - later, influence - later_influence)
+
+
+def beyond_noise(change: HostPerRung, influence: Float[np.ndarray, "chain rung"]) -> HostPerRung:
+    """How large a change is beyond twice its own error, given what each chain adds to it; 0 where it is unknown."""
+    excess = change**2 - _EVIDENCE**2 * _variance(influence)
     return np.sqrt(np.clip(np.nan_to_num(excess, nan=0.0), 0.0, None))
 
 

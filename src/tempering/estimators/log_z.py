@@ -36,6 +36,9 @@ class LogZ:
         findings: What the estimator noticed.
         errors: The parts of the error of the target, where they were looked into.
         num_cut: Sweeps per chain that were left out as transient.
+        influences: What each independent unit contributes to the error, to first order; None where it is not kept.
+        readings: The estimates from the same draws that this one was made of, where it is a combination.
+        weights: The weight of each reading.
 
     Caveats: The error is that of the draws there are. Only `tempering.diagnosis.diagnose` checks how the run behaved.
     """
@@ -49,10 +52,19 @@ class LogZ:
     findings: tuple[Finding, ...] = ()
     errors: Errors | None = None
     num_cut: int = 0
+    influences: Float[np.ndarray, "unit rung"] | None = dataclasses.field(default=None, repr=False)
+    readings: tuple["LogZ", ...] = ()
+    weights: tuple[float, ...] = ()
 
     @classmethod
     def from_uncertainty(
-        cls, method: str, values: HostPerRung, uncertainty: Uncertainty, findings: Iterable[Finding | None] = ()
+        cls,
+        method: str,
+        values: HostPerRung,
+        uncertainty: Uncertainty,
+        findings: Iterable[Finding | None] = (),
+        *,
+        keep_influences: bool = False,
     ) -> "LogZ":
         """Join values and their uncertainty to an answer; NO_ERROR is added where the target has no error.
 
@@ -61,10 +73,12 @@ class LogZ:
             values: log Z_k at every rung.
             uncertainty: The uncertainty of log(Z_k / Z_0).
             findings: What the estimator noticed; None is no finding.
+            keep_influences: Whether the answer keeps what each unit contributes, for combining it with others.
         """
         std_error, bias, skewness = uncertainty.std_error, uncertainty.bias, uncertainty.skewness
         found = without_none(None if np.isfinite(std_error[-1]) else _NO_ERROR, *findings)
-        return cls(method, values, std_error, bias, skewness, uncertainty.dof, found)
+        influences = uncertainty.influences if keep_influences else None
+        return cls(method, values, std_error, bias, skewness, uncertainty.dof, found, influences=influences)
 
     @classmethod
     def unknown(cls, method: str, num_rungs: int, findings: Iterable[Finding | None]) -> "LogZ":

@@ -11,6 +11,7 @@ import numpy as np
 
 from tempering.estimators.adjusted import sams, wang_landau
 from tempering.estimators.annealed import ais
+from tempering.estimators.auto import auto
 from tempering.estimators.bennett import bar_chain
 from tempering.estimators.equilibration import equilibrated
 from tempering.estimators.log_z import LogZ
@@ -92,10 +93,10 @@ def _arrays(*names: str) -> Callable[[Any], list[np.ndarray]]:
     return lambda run: [attrgetter(name)(run) for name in names]
 
 
-def _from_recording(name: str, estimator: Callable[..., LogZ], field: str, keep: Keep = JUST_RTS) -> Method:
+def _from_recording(name: str, estimator: Callable[..., LogZ], *fields: str, keep: Keep = JUST_RTS) -> Method:
     """A method that reads all that a tempered run kept."""
     answer = _applied(estimator, attrgetter("recording"))
-    return Method(name, RunKind.TEMPERED, answer, _arrays(f"recording.{field}"), keep)
+    return Method(name, RunKind.TEMPERED, answer, _arrays(*(f"recording.{field}" for field in fields)), keep)
 
 
 def _from_stats(name: str, estimator: Callable[..., LogZ], field: str, keep: Keep = JUST_RTS, errs: str = "") -> Method:
@@ -119,10 +120,11 @@ def _from_weights(name: str, kind: RunKind, estimator: Callable[..., LogZ], by_r
 _SLOPES, _STEPS = Keep(slopes=True), Keep(steps=True)
 _ALL = (
     _from_recording("rts", equilibrated_rts, "stats.log_sums"),
+    _from_recording("auto", auto, "stats.log_sums", "stats.log_steps", keep=_STEPS),
     _from_stats("rts_corrected", bias_corrected_rts, "log_sums"),
     _from_stats("ts", ts, "visits"),
     _from_recording("sd", sd, "transition_counts"),
-    _from_recording("rsd", rsd, "transition_sums", Keep(transitions=True)),
+    _from_recording("rsd", rsd, "transition_sums", keep=Keep(transitions=True)),
     Method("mixed", RunKind.TEMPERED, _applied(mixed, lambda run: [*run.earlier, run.recording.stats]),
            lambda run: [stats.log_sums for stats in (*run.earlier, run.recording.stats)]),
     Method("continuous", RunKind.CONTINUOUS, continuous_rts, _arrays("log_sums")),

@@ -4,13 +4,13 @@ import dataclasses
 
 import numpy as np
 
-from tempering.estimators.equilibration import find_equilibration
+from tempering.estimators.equilibration import Equilibration, find_equilibration
 from tempering.estimators.log_z import LogZ
 from tempering.estimators.tempered import rts
 from tempering.estimators.uncertainty import Errors, error_by_groups, error_by_tours
 from tempering.findings import twice_as_many
 from tempering.stats import Recording
-from tempering.verdicts import Finding, Verdict
+from tempering.verdicts import Finding, Verdict, without_none
 
 MAX_SHARE = 0.25  # of the variance from a single chain; among 20 normal ones more happens once in 10,000 times
 _FEW = 20  # chains; with fewer, one often has as large a share
@@ -37,19 +37,28 @@ def equilibrated_rts(recording: Recording, *, log_z_base: float = 0.0) -> LogZ:
 
     Caveats: A mode that no chain has found is missing from the estimate and from its error.
     """
-    start = find_equilibration(recording.stats)
+    return rts_after(find_equilibration(recording.stats), recording, log_z_base)
+
+
+def rts_after(start: Equilibration, recording: Recording, log_z_base: float) -> LogZ:
+    """The same where it is known already when the run had equilibrated."""
     stats = recording.stats.without_first(start.first_block)
     answer = rts(stats, log_z_base=log_z_base)
     groups, num_groups = error_by_groups(stats)
     tours, drift, bias = error_by_tours(recording.tours), float(start.drift[-1]), float(abs(answer.biases[-1]))
     errors = Errors(answer.std_error, groups, tours, drift, bias, num_groups)
     widened = np.sqrt((answer.std_errors * errors.widening) ** 2 + start.drift**2 + answer.biases**2)
-    seen = _dispute(errors) if errors.is_disputed else _decided_by_one(answer)
-    findings = answer.findings
-    if seen is not None:
-        findings += (Finding(Verdict.UNSURE, seen, twice_as_many(int(recording.stats.num_draws[0].sum()))),)
+    num_sweeps = int(recording.stats.num_draws[0].sum())
+    doubt = unsure(errors, answer.dof + 1, float(answer.skewness[-1]), num_sweeps)
+    findings = (*answer.findings, *without_none(doubt))
     num_cut = int(recording.stats.num_draws[0, : start.first_block].sum())
     return dataclasses.replace(answer, std_errors=widened, findings=findings, errors=errors, num_cut=num_cut)
+
+
+def unsure(errors: Errors, num_units: int, skewness: float, num_sweeps: int) -> Finding | None:
+    """The finding for an error that groups or tours dispute, or that a single unit decides."""
+    seen = _dispute(errors) if errors.is_disputed else _decided_by_one(num_units, skewness)
+    return None if seen is None else Finding(Verdict.UNSURE, seen, twice_as_many(num_sweeps))
 
 
 def _dispute(errors: Errors) -> str:
@@ -58,9 +67,8 @@ def _dispute(errors: Errors) -> str:
     return f"the error is {errors.chains:.2g} by chains and {other:.2g} by {name}"
 
 
-def _decided_by_one(answer: LogZ) -> str | None:
+def _decided_by_one(num_chains: int, skewness: float) -> str | None:
     """Skewness s of n parts is at most their largest in standard deviations, so that one has s²/n of the variance."""
-    num_chains, skewness = answer.dof + 1, float(answer.skewness[-1])
     share = skewness**2 / num_chains
     if num_chains < _FEW or share <= MAX_SHARE:
         return None

@@ -61,7 +61,8 @@ def stepping_stone(stats: TemperingStats | BlockedStats, direction: str = "up", 
     draws = counts / np.maximum(counts.sum(axis=0), 1)
     uncertainty = _uncertainty(sign, _shares(log_sums), draws, np.isfinite(log_steps))
     steps = _unreached(counts, first), _no_overlap(log_sums, counts, first), _infinite(log_sums)
-    return LogZ.from_uncertainty(f"stepping_{direction}", values, uncertainty, (nonfinite_draws(stats), *steps))
+    findings = (nonfinite_draws(stats), *steps)
+    return LogZ.from_uncertainty(f"stepping_{direction}", values, uncertainty, findings, keep_influences=True)
 
 
 def _log_means(log_sums: PerStep, counts: PerStep) -> Float[np.ndarray, " step"]:

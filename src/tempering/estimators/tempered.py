@@ -33,7 +33,8 @@ def rts(stats: TemperingStats | BlockedStats, *, log_z_base: float = 0.0) -> Log
     """
     stats = stats.on_host()
     uncertainty = uncertainty_of_log_ratio(independent_parts(stats))
-    return LogZ.from_uncertainty("rts", log_z_base + log_ratios(stats, log_occupancy(stats)), uncertainty)
+    values = log_z_base + log_ratios(stats, log_occupancy(stats))
+    return LogZ.from_uncertainty("rts", values, uncertainty, keep_influences=True)
 
 
 def bias_corrected_rts(stats: TemperingStats | BlockedStats, *, log_z_base: float = 0.0) -> LogZ:

@@ -75,7 +75,7 @@ def ti(
     std_error = np.nan_to_num(uncertainty.std_error, nan=np.inf)  # NaN where one unit has all draws
     uncertainty = dataclasses.replace(uncertainty, std_error=std_error)
     findings = (*common, error.finding(float(std_error[-1])))
-    return LogZ.from_uncertainty(method, log_z_base + values, uncertainty, findings)
+    return LogZ.from_uncertainty(method, log_z_base + values, uncertainty, findings, keep_influences=True)
 
 
 @dataclasses.dataclass(frozen=True)

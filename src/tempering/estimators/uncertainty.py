@@ -1,9 +1,10 @@
 """Standard errors, intervals and the bias of a log ratio, from the scatter of independent chains (Section 2.5)."""
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Int, Shaped
 from scipy.special import chdtri, stdtrit
 
 from tempering._types import HostPerRung
@@ -24,12 +25,14 @@ class Uncertainty:
         bias: E[log Ẑ_k] − log Z_k to second order.
         skewness: The skewness of what the independent units contribute.
         dof: The number of independent units less 1.
+        influences: What each unit contributes, to first order, so that their mean is the error; None where not given.
     """
 
     std_error: HostPerRung
     bias: HostPerRung
     skewness: HostPerRung
     dof: int
+    influences: Float[np.ndarray, "unit rung"] | None = None
 
     @classmethod
     def unknown(cls, num_rungs: int) -> "Uncertainty":
@@ -103,7 +106,7 @@ def uncertainty_of_mean(influence: Float[np.ndarray, "unit rung"], bias: HostPer
     variance = (centred**2).sum(axis=0) / (num_units * (num_units - 1))
     second, third = (centred**2).mean(axis=0), (centred**3).mean(axis=0)
     skewness = np.divide(third, second**1.5, out=np.zeros_like(third), where=second > 0)
-    return Uncertainty(np.sqrt(variance), bias, skewness, num_units - 1)
+    return Uncertainty(np.sqrt(variance), bias, skewness, num_units - 1, influence)
 
 
 def relative_parts(log_parts: Float[np.ndarray, "unit rung"]) -> tuple[HostPerRung, Float[np.ndarray, "unit rung"]]:
@@ -192,14 +195,31 @@ class Errors:
 
 def error_by_groups(stats: BlockedStats) -> tuple[float, int]:
     """The error of log Z of the target from the scatter of its estimates over groups of chains, and their number."""
-    num_chains = stats.num_chains
-    if num_chains < 3 or MIN_UNITS <= num_chains < _MIN_GROUPED:
+    groups = _groups(stats.num_chains)
+    if groups is None:
         return np.nan, 0
-    groups = chain_groups(num_chains) if num_chains >= _MIN_GROUPED else np.arange(num_chains)
     sums = group_sums(np.logaddexp.reduce(stats.log_sums[:, :, [0, -1]], axis=1), groups, np.logaddexp)
     if not np.isfinite(sums).all():
         return np.nan, 0  # a group never saw an end of the ladder: STUCK reports that
     return float(np.std(sums[:, 1] - sums[:, 0], ddof=1) / np.sqrt(len(sums))), len(sums)
+
+
+def scatter_of_groups(stats: BlockedStats, log_z_of: Callable[[BlockedStats], float]) -> tuple[float, int]:
+    """The same for any estimate of log Z of the target from the statistics of a group."""
+    groups = _groups(stats.num_chains)
+    if groups is None:
+        return np.nan, 0
+    values = np.array([log_z_of(stats.of_chains(groups == group)) for group in range(groups[-1] + 1)])
+    if not np.isfinite(values).all():
+        return np.nan, 0
+    return float(np.std(values, ddof=1) / np.sqrt(len(values))), len(values)
+
+
+def _groups(num_chains: int) -> Int[np.ndarray, " chain"] | None:
+    """The group of each chain; None where there are too few chains to compare groups of them."""
+    if num_chains < 3 or MIN_UNITS <= num_chains < _MIN_GROUPED:
+        return None
+    return chain_groups(num_chains) if num_chains >= _MIN_GROUPED else np.arange(num_chains)
 
 
 def error_by_tours(tours: Tours | None) -> float:

@@ -171,6 +171,7 @@ class Result:
             "num_gradient_evaluations": self.evaluations.gradients,
             "seconds": self.seconds,
             "errors": None if self.log_z_by_rung.errors is None else dataclasses.asdict(self.log_z_by_rung.errors),
+            "readings": self._readings(),
             "num_cut_sweeps": self.log_z_by_rung.num_cut,
             "annealed_log_z": None if self.annealed is None else self.annealed.log_z,
             "annealed_std_error": None if self.annealed is None else self.annealed.std_error,
@@ -185,6 +186,15 @@ class Result:
             "mean_log_likelihood_interval": None if likelihood is None else list(likelihood.interval),
         }
         return jsonable(answer)
+
+    def _readings(self) -> list[dict[str, Any]]:
+        """The estimates that the answer was made of, where it is a combination."""
+        answer = self.log_z_by_rung
+        pairs = zip(answer.readings, answer.weights, strict=True)
+        return [
+            {"name": reading.method, "log_z": reading.log_z, "std_error": reading.std_error, "weight": weight}
+            for reading, weight in pairs
+        ]
 
     def to_arviz(self, *, weights: bool = False, seed: int = 0) -> Any:
         """The draws as an `xarray.DataTree` that ArviZ reads, with log Z in its attributes; see `tempering.arviz`."""

@@ -3,7 +3,7 @@
 import dataclasses
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 
 from tempering._types import HostPerRung
 from tempering.stats.statistic import AbstractHostStatistic
@@ -109,11 +109,29 @@ class BlockedStats(AbstractHostStatistic):
         """
         return dataclasses.replace(self, **{name: array[:, num_blocks:] for name, array in self._arrays().items()})
 
+    def of_chains(self, chains: Shaped[np.ndarray, " part"]) -> "BlockedStats":
+        """The same run with some of its chains only.
+
+        Args:
+            chains: their numbers, or a mask.
+        """
+        ends = (self.travel.first_end, self.travel.last_end, self.travel.num_crossings)
+        travel = Travel(*(np.asarray(each)[chains] for each in ends))
+        return dataclasses.replace(self, travel=travel, **{name: part[chains] for name, part in self._arrays().items()})
+
     def coarsened(self) -> "BlockedStats":
         """The same run with blocks twice as long, so that memory does not grow with a run; an odd last one stays."""
-        starts = np.arange(0, self.num_blocks, 2)
+        return self._joined(2)
+
+    def in_one_block(self) -> "BlockedStats":
+        """The same run with all blocks of a chain joined, for estimates that need no more than that."""
+        return self._joined(max(self.num_blocks, 1))
+
+    def _joined(self, number: int) -> "BlockedStats":
+        """Blocks joined by so many."""
+        starts = np.arange(0, self.num_blocks, number)
         joined = {name: _addition(name).reduceat(array, starts, axis=1) for name, array in self._arrays().items()}
-        return dataclasses.replace(self, block_size=2 * self.block_size, **joined)
+        return dataclasses.replace(self, block_size=number * self.block_size, **joined)
 
     def _with_last_grown(self, later: "BlockedStats") -> "BlockedStats":
         grown = {name: array.copy() for name, array in self._arrays().items()}

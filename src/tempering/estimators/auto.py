@@ -1,0 +1,123 @@
+"""One answer from several readings of the same tempered run, with weights from the scatter of chains."""
+
+import dataclasses
+
+import numpy as np
+
+from tempering._types import HostPerRung
+from tempering.estimators.combining import Combination, combination, disagreement
+from tempering.estimators.equilibration import beyond_noise, find_equilibration
+from tempering.estimators.inputs import not_kept
+from tempering.estimators.log_z import LogZ
+from tempering.estimators.rts_after_equilibration import rts_after, unsure
+from tempering.estimators.stepping import stepping_stone
+from tempering.estimators.tempered import rts
+from tempering.estimators.uncertainty import MIN_UNITS, Errors, scatter_of_groups
+from tempering.stats import BlockedStats, Recording
+
+_TOGETHER = [[0], [1, 2]]  # the two directions of stepping stones share a weight: their biases cancel in the mean
+
+
+def auto(recording: Recording, *, log_z_base: float = 0.0) -> LogZ:
+    """RTS and stepping stones joined with weights of least variance.
+
+    log Z = w log Z_rts + (1 − w)(log Z_up + log Z_down)/2, where w in [0, 1] minimises the variance at the target, by
+    the scatter of chains. The same w holds at every rung. RTS sees how often chains are at each end of the ladder,
+    stepping stones see the draws within each rung; which has the smaller error depends on the run. The standard error
+    counts the choice of w, the drift that remains and the bias. As for `equilibrated_rts` it is widened, with UNSURE,
+    where groups of chains or tours give a much larger one. Tours are those of RTS, in proportion.
+
+    ```python
+    answer = auto(result.recording, log_z_base=path.log_z_base())
+    answer.log_z, answer.readings, answer.weights
+    ```
+
+    Stepping stones get no weight where a rung has no draws, where they report a finding, or where the bias of a
+    direction exceeds its error. With fewer than 30 independent units w is ½.
+
+    Args:
+        recording: What a tempered run kept, with `tp.stats.Keep(steps=True)`.
+        log_z_base: log Z of rung 0; 0 gives the ratio to it.
+
+    Returns:
+        log Z at every rung, with `readings` and their `weights`.
+
+    Caveats: A mode that no chain has found is missing from all readings. DISAGREES is reported if two readings differ
+    by more than their errors, which are correlated, allow.
+    """
+    if recording.stats.log_steps is None:
+        raise not_kept("auto", "steps", "ratios of neighbouring densities")
+    start = find_equilibration(recording.stats)
+    by_rts = rts_after(start, recording, log_z_base)
+    stats = _by_unit(recording.stats.without_first(start.first_block))
+    readings = _readings(stats, log_z_base)
+    if not all(_is_usable(reading) for reading in readings):
+        return dataclasses.replace(by_rts, method="auto", readings=readings, weights=(1.0, 0.0, 0.0))
+    joined = combination(list(readings), _TOGETHER)
+    uncertainty = joined.uncertainty
+    drift = _drift(recording.stats, joined, start.drift)
+    errors = _errors(stats, joined, by_rts, drift)
+    widened = np.sqrt((uncertainty.std_error * errors.widening) ** 2 + drift**2 + uncertainty.bias**2)
+    num_sweeps = int(recording.stats.num_draws[0].sum())
+    found = (
+        disagreement(list(readings), float(widened[-1])),
+        unsure(errors, len(joined.influences), float(uncertainty.skewness[-1]), num_sweeps),
+    )
+    answer = LogZ.from_uncertainty("auto", joined.values, uncertainty, found, keep_influences=True)
+    weights = tuple(float(weight) for weight in joined.weights)
+    return dataclasses.replace(
+        answer, std_errors=widened, errors=errors, num_cut=by_rts.num_cut, readings=readings, weights=weights
+    )
+
+
+def _by_unit(stats: BlockedStats) -> BlockedStats:
+    """The run without its blocks where chains are the units, which saves time."""
+    return stats if stats.num_chains < MIN_UNITS else stats.in_one_block()
+
+
+def _readings(stats: BlockedStats, log_z_base: float) -> tuple[LogZ, ...]:
+    """RTS, and stepping stones up and down."""
+    return (
+        rts(stats, log_z_base=log_z_base),
+        *(stepping_stone(stats, direction, log_z_base=log_z_base) for direction in ("up", "down")),
+    )
+
+
+def _is_usable(reading: LogZ) -> bool:
+    """Whether nothing is wrong with a reading, so that the scatter of its units shows its error."""
+    if reading.influences is None or reading.findings:
+        return False
+    is_known = all(np.isfinite(each).all() for each in (reading.values, reading.std_errors, reading.influences))
+    return is_known and bool(abs(reading.biases[-1]) <= reading.std_error)
+
+
+def _drift(stats: BlockedStats, joined: Combination, drift_of_rts: HostPerRung) -> HostPerRung:
+    """How far the answer differs from that of the second half of the run, beyond noise; that of RTS if unknown."""
+    middle = stats.num_blocks // 2
+    if stats.num_chains < MIN_UNITS or middle == 0:
+        return drift_of_rts
+    readings = _readings(_by_unit(stats.without_first(middle)), 0.0)
+    if not all(np.isfinite(reading.values).all() for reading in readings):
+        return drift_of_rts
+    later = dataclasses.replace(joined, readings=readings)
+    change = joined.values - joined.values[0] - later.values
+    return beyond_noise(change, joined.influences - later.influences)
+
+
+def _errors(stats: BlockedStats, joined: Combination, by_rts: LogZ, drift: HostPerRung) -> Errors:
+    """The parts of the error of the target. What only RTS knows is scaled by the ratio of the errors by chains."""
+    uncertainty, of_rts = joined.uncertainty, by_rts.errors
+    assert of_rts is not None  # `equilibrated_rts` always gives them
+    chains = float(uncertainty.std_error[-1])
+    groups, num_groups = scatter_of_groups(
+        stats, lambda part: float(dataclasses.replace(joined, readings=_readings(part, 0.0)).values[-1])
+    )
+    if not np.isfinite(groups):
+        groups, num_groups = _scaled(of_rts.groups, chains, of_rts.chains), of_rts.num_groups
+    tours = _scaled(of_rts.tours, chains, of_rts.chains)
+    bias = float(abs(uncertainty.bias[-1]))
+    return Errors(chains, groups, tours, float(drift[-1]), bias, num_groups)
+
+
+def _scaled(error: float, chains: float, chains_of_rts: float) -> float:
+    return error * chains / chains_of_rts if chains_of_rts > 0 else np.nan
