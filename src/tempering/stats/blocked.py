@@ -9,7 +9,7 @@ from tempering._types import HostPerRung
 from tempering.stats.statistic import AbstractHostStatistic
 
 # How each field of two blocks is joined to that of both together.
-_ADDED = ("visits", "num_draws", "num_nonfinite", "counted_slopes", "weighted_slopes")
+_ADDED = ("visits", "origins", "num_draws", "num_nonfinite", "counted_slopes", "weighted_slopes")
 _LOG_ADDED = ("log_sums", "log_steps")
 _MAX_BLOCKS = 40  # per chain; then neighbours are joined
 
@@ -48,15 +48,18 @@ class BlockedStats(AbstractHostStatistic):
         log_z_guess: log Ẑ_k − log Ẑ_0.
         log_sums: log Σ_i q(k | x_i), the numerator of ĉ_k in eq. 9.
         visits: the number of draws of each rung.
+        origins: the number of draws of x made at each rung, without those that were not finite. Given the rung at
+            which it was made, a draw depends on the past only through the move, so that means over these draws are
+            free of the noise of the walk over rungs.
         num_draws: the number of draws in each block.
         num_nonfinite: draws left out because their density was NaN or infinite.
         travel: crossings of the ladder.
         block_size: draws in a full block; the last block may have fewer.
         slope_reference: a value near the mean slope of each rung, about which moments are taken; None, as are the
             fields below, unless kept on request (see `Keep`).
-        counted_slopes: Σ(s − reference), Σ(s − reference)² and Σ ds/dβ of the slope s, over the draws at each rung.
+        counted_slopes: Σ(s − reference), Σ(s − reference)² and Σ ds/dβ of the slope s, over the draws made at each rung.
         weighted_slopes: the same over all draws, weighted by q(k | x).
-        log_steps: log Σ f_{k+1}(x)/f_k(x) and log Σ f_{k−1}(x)/f_k(x) over the draws at rung k; −inf past an end.
+        log_steps: log Σ f_{k+1}(x)/f_k(x) and log Σ f_{k−1}(x)/f_k(x) over the draws made at rung k; −inf past an end.
     """
 
     betas: HostPerRung
@@ -64,6 +67,7 @@ class BlockedStats(AbstractHostStatistic):
     log_z_guess: HostPerRung
     log_sums: Float[np.ndarray, "chain block rung"]
     visits: Int[np.ndarray, "chain block rung"]
+    origins: Int[np.ndarray, "chain block rung"]
     num_draws: Int[np.ndarray, "chain block"]
     num_nonfinite: Int[np.ndarray, "chain block"]
     travel: Travel

@@ -20,7 +20,7 @@ class SlopeSums(eqx.Module):
 
     Attributes:
         reference: the slope of log Ẑ. It is near the mean of s if the guess is good, so that squares lose no digits.
-        counted: the moments over the draws at rung k.
+        counted: the moments over the draws made at rung k.
         weighted: the moments over all draws, weighted by q(k | x) (eq. 21).
     """
 
@@ -41,7 +41,7 @@ class SlopeSums(eqx.Module):
         off = slopes - self.reference
         moments = jnp.stack([off, off**2, curvatures], axis=-1)
         moments = jnp.where(posterior[draw.rung] > 0, moments, 0.0)
-        counted = self.counted.at[draw.rung].add(moments[draw.rung])
+        counted = self.counted.at[draw.origin].add(moments[draw.origin])
         return SlopeSums(self.reference, counted, self.weighted + posterior[:, None] * moments)
 
 
@@ -55,8 +55,8 @@ def _slopes(path: AbstractPath, draw: Draw) -> tuple[PerRung, PerRung]:
 def _with_steps(sums: LogSum, draw: Draw) -> LogSum:
     """Add one draw; a step past an end, or from a density that is not finite, adds nothing."""
     padded = jnp.pad(draw.log_f, 1, constant_values=-jnp.inf)
-    log_steps = jnp.stack([padded[draw.rung + 2], padded[draw.rung]]) - padded[draw.rung + 1]
-    return sums.add_at(draw.rung, jnp.where(jnp.isnan(log_steps), -jnp.inf, log_steps))
+    log_steps = jnp.stack([padded[draw.origin + 2], padded[draw.origin]]) - padded[draw.origin + 1]
+    return sums.add_at(draw.origin, jnp.where(jnp.isnan(log_steps), -jnp.inf, log_steps))
 
 
 class TemperingStats(AbstractRecord):
@@ -77,6 +77,7 @@ class TemperingStats(AbstractRecord):
     Attributes:
         posterior_sum: Σ_i q(k | x_i), the numerator of ĉ_k in eq. 9, of shape (rung,).
         visits: the number of draws of each rung.
+        origins: the number of draws of x made at each rung, without those that were not finite.
         first_end: the end of the ladder that the chain reached first, BOTTOM or TOP; 0 if none.
         last_end: the end that it reached last.
         num_crossings: from one end of the ladder to the other.
@@ -86,11 +87,13 @@ class TemperingStats(AbstractRecord):
         log_prior: its log r_k.
         log_z_guess: its log Ẑ_k − log Ẑ_0.
         slopes: sums for thermodynamic integration, on request.
-        steps: Σ f_{k+1}(x)/f_k(x) and Σ f_{k−1}(x)/f_k(x) over the draws at rung k, for stepping stones, on request.
+        steps: Σ f_{k+1}(x)/f_k(x) and Σ f_{k−1}(x)/f_k(x) over the draws made at rung k, for stepping stones, on
+            request.
     """
 
     posterior_sum: LogSum | Sum
     visits: Int[Array, "*axes rung"]
+    origins: Int[Array, "*axes rung"]
     first_end: Int[Array, "*axes"]
     last_end: Int[Array, "*axes"]
     num_crossings: Int[Array, "*axes"]
@@ -118,11 +121,11 @@ class TemperingStats(AbstractRecord):
         num_rungs = ladder.path.num_rungs
         zero = jnp.zeros((), jnp.int32)
         posterior_sum = (LogSum if any_range else Sum).empty((num_rungs,))
-        visits = jnp.zeros(num_rungs, jnp.int32)
+        none = jnp.zeros(num_rungs, jnp.int32)
         law = (ladder.path.betas, ladder.log_prior, ladder.log_z_guess)
         slopes = SlopeSums.empty(ladder) if with_slopes else None
         steps = LogSum.empty((num_rungs, 2)) if with_steps else None
-        return cls(posterior_sum, visits, zero, zero, zero, zero, zero, *law, slopes, steps)
+        return cls(posterior_sum, none, none, zero, zero, zero, zero, zero, *law, slopes, steps)
 
     def update(self, ladder: Ladder, draw: Draw, /) -> "TemperingStats":
         in_log_space = isinstance(self.posterior_sum, LogSum)
@@ -136,6 +139,7 @@ class TemperingStats(AbstractRecord):
             self,
             posterior_sum=self.posterior_sum.add(posterior),
             visits=self.visits.at[draw.rung].add(1),
+            origins=self.origins.at[draw.origin].add(is_finite.astype(jnp.int32)),
             first_end=jnp.where(self.first_end == 0, end, self.first_end),
             last_end=jnp.where(end == 0, self.last_end, end),
             num_crossings=self.num_crossings + crossed,
@@ -161,6 +165,7 @@ class TemperingStats(AbstractRecord):
             *(_only_row(law) for law in (self.betas, self.log_prior, self.log_z_guess)),
             log_sums=widen(self.posterior_sum.log()),
             visits=widen(self.visits),
+            origins=widen(self.origins),
             num_draws=widen(self.num_draws).astype(np.int64),
             num_nonfinite=widen(self.num_nonfinite).astype(np.int64),
             travel=functools.reduce(Travel.then, travels),

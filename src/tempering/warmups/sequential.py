@@ -199,7 +199,7 @@ def corrected_guess(recording: Recording, ladder: Ladder) -> np.ndarray:
         ladder: The ladder with the guess so far.
     """
     guess = np.asarray(ladder.log_z_guess, np.float64)
-    candidates = [ti(recording.stats, "corrected", rao_blackwell=True), rts(recording.stats)]
+    candidates = [ti(recording.stats, "corrected"), rts(recording.stats)]
     known = [answer for answer in candidates if np.isfinite(answer.values).all()]
     best = min(known, key=lambda answer: answer.std_error, default=None)
     return guess if best is None else best.values
