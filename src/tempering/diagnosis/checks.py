@@ -110,7 +110,7 @@ def diagnose(
 
 def _rung_chain(recording: Recording) -> RungChain | None:
     stats, counts = recording.stats, recording.transition_counts.sum(axis=0)
-    return rung_chain(*merge_rungs(counts, stats.betas, stats.log_prior)) if counts.sum() > 0 else None
+    return rung_chain(*merge_rungs(counts, stats.betas, stats.log_rung_mass)) if counts.sum() > 0 else None
 
 
 def round_trips(stats: BlockedStats) -> Float[np.ndarray, " chain"]:
@@ -163,7 +163,7 @@ def unequilibrated() -> Finding:
 
 def _unreached(stats: BlockedStats) -> Finding | None:
     cure = 'use `warmup="annealed"`, more sweeps, or more rungs where neighbouring densities do not overlap'
-    return unvisited(stats.visits.sum(axis=(0, 1)), stats.log_prior, "were never visited", cure)
+    return unvisited(stats.visits.sum(axis=(0, 1)), stats.log_rung_mass, "were never visited", cure)
 
 
 def _stuck(trips: Float[np.ndarray, " chain"], num_sweeps: int) -> Finding | None:

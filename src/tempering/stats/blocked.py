@@ -44,7 +44,7 @@ class BlockedStats(AbstractHostStatistic):
 
     Attributes:
         betas: the inverse temperatures.
-        log_prior: log r_k.
+        log_prior: log r_k; with a continuous β the log of the density r(β) at each rung, 0 (see `log_rung_mass`).
         log_z_guess: log Ẑ_k − log Ẑ_0.
         log_sums: log Σ_i q(k | x_i), the numerator of ĉ_k in eq. 9.
         visits: the number of draws of each rung.
@@ -82,6 +82,17 @@ class BlockedStats(AbstractHostStatistic):
     def num_blocks(self) -> int:
         """The number of blocks of each chain."""
         return self.log_sums.shape[1]
+
+    @property
+    def log_rung_mass(self) -> HostPerRung:
+        """The log of the share of draws that each rung is meant to have, which add up to 1: log r_k.
+
+        With a continuous β, r is a uniform density, and a draw belongs to the rung nearest to its β.
+        """
+        if len(self.betas) == 1 or np.any(self.log_prior != 0):  # probabilities of several rungs are not all 1
+            return self.log_prior
+        middles = (self.betas[1:] + self.betas[:-1]) / 2
+        return np.log(np.diff(middles, prepend=self.betas[0], append=self.betas[-1]))
 
     def then(self, later: "BlockedStats", /) -> "BlockedStats":
         """These blocks followed by one later block of the same chains, gathered under the same law.
