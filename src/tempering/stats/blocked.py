@@ -9,7 +9,7 @@ from tempering._types import HostPerRung
 from tempering.stats.statistic import AbstractHostStatistic
 
 # How each field of two blocks is joined to that of both together.
-_ADDED = ("visits", "num_draws", "num_nonfinite", "counted_slopes", "weighted_slopes")
+_ADDED = ("visits", "num_draws", "num_nonfinite", "num_left_out", "counted_slopes", "weighted_slopes")
 _LOG_ADDED = ("log_sums", "log_steps")
 _MAX_BLOCKS = 40  # per chain; then neighbours are joined
 
@@ -49,14 +49,17 @@ class BlockedStats(AbstractHostStatistic):
         log_sums: log Σ_i q(k | x_i), the numerator of ĉ_k in eq. 9.
         visits: the number of draws of each rung.
         num_draws: the number of draws in each block.
-        num_nonfinite: draws left out because their density was NaN or infinite.
+        num_nonfinite: draws whose density was NaN at some rung, where it counts as 0, and draws left out.
         travel: crossings of the ladder.
         block_size: draws in a full block; the last block may have fewer.
         slope_reference: a value near the mean slope of each rung, about which moments are taken; None, as are the
-            fields below, unless kept on request (see `Keep`).
+            next three, unless kept on request (see `Keep`).
         counted_slopes: Σ(s − reference), Σ(s − reference)² and Σ ds/dβ of the slope s, over the draws at each rung.
         weighted_slopes: the same over all draws, weighted by q(k | x).
-        log_steps: log Σ f_{k+1}(x)/f_k(x) and log Σ f_{k−1}(x)/f_k(x) over the draws at rung k; −inf past an end.
+        log_steps: log Σ f_{k+1}(x)/f_k(x) and log Σ f_{k−1}(x)/f_k(x) over the draws at rung k, −inf past an end; and
+            the log of the number of those where f_{k+1}(x) is 0.
+        num_left_out: draws left out because their density was infinite at some rung, or 0 at every rung; by default
+            all of `num_nonfinite`.
     """
 
     betas: HostPerRung
@@ -72,6 +75,7 @@ class BlockedStats(AbstractHostStatistic):
     counted_slopes: Float[np.ndarray, "chain block rung moment"] | None = None
     weighted_slopes: Float[np.ndarray, "chain block rung moment"] | None = None
     log_steps: Float[np.ndarray, "chain block rung side"] | None = None
+    num_left_out: Int[np.ndarray, "chain block"] | None = None
 
     @property
     def num_chains(self) -> int:
@@ -82,6 +86,11 @@ class BlockedStats(AbstractHostStatistic):
     def num_blocks(self) -> int:
         """The number of blocks of each chain."""
         return self.log_sums.shape[1]
+
+    @property
+    def num_unused(self) -> Int[np.ndarray, "chain block"]:
+        """Draws that are in no sum over q(k | x)."""
+        return self.num_nonfinite if self.num_left_out is None else self.num_left_out
 
     @property
     def log_rung_mass(self) -> HostPerRung:

@@ -45,10 +45,13 @@ class SlopeSums(eqx.Module):
 
 
 def _with_steps(sums: LogSum, draw: Draw) -> LogSum:
-    """Add one draw; a step past an end, or from a density that is not finite, adds nothing."""
+    """Add one draw; a step past an end, or to or from a density that is NaN, adds nothing."""
     padded = jnp.pad(draw.log_f, 1, constant_values=-jnp.inf)
-    log_steps = jnp.stack([padded[draw.rung + 2], padded[draw.rung]]) - padded[draw.rung + 1]
-    return sums.add_at(draw.rung, jnp.where(jnp.isnan(log_steps), -jnp.inf, log_steps))
+    here, above = padded[draw.rung + 1], padded[draw.rung + 2]
+    log_steps = jnp.stack([above, padded[draw.rung]]) - here
+    log_steps = jnp.where(jnp.isnan(log_steps), -jnp.inf, log_steps)
+    is_lost = (here > -jnp.inf) & ~(above > -jnp.inf) & (draw.rung < len(draw.log_f) - 1)
+    return sums.add_at(draw.rung, jnp.append(log_steps, jnp.where(is_lost, 0.0, -jnp.inf)))
 
 
 class TemperingStats(AbstractRecord):
@@ -73,12 +76,14 @@ class TemperingStats(AbstractRecord):
         last_end: the end that it reached last.
         num_crossings: from one end of the ladder to the other.
         num_draws: the number of draws.
-        num_nonfinite: draws left out because their density was NaN or infinite.
+        num_nonfinite: draws whose density was NaN at some rung, where it counts as 0, and draws left out.
+        num_left_out: draws left out because their density was infinite at some rung, or 0 at every rung.
         betas: the inverse temperatures of the law that was sampled.
         log_prior: its log r_k.
         log_z_guess: its log Ẑ_k − log Ẑ_0.
         slopes: sums for thermodynamic integration, on request.
-        steps: Σ f_{k+1}(x)/f_k(x) and Σ f_{k−1}(x)/f_k(x) over the draws at rung k, for stepping stones, on request.
+        steps: Σ f_{k+1}(x)/f_k(x) and Σ f_{k−1}(x)/f_k(x) over the draws at rung k, and the number of those where
+            f_{k+1}(x) is 0, for stepping stones, on request.
     """
 
     posterior_sum: LogSum | Sum
@@ -88,6 +93,7 @@ class TemperingStats(AbstractRecord):
     num_crossings: Int[Array, "*axes"]
     num_draws: Int[Array, "*axes"]
     num_nonfinite: Int[Array, "*axes"]
+    num_left_out: Int[Array, "*axes"]
     betas: Float[Array, "*axes rung"]
     log_prior: Float[Array, "*axes rung"]
     log_z_guess: Float[Array, "*axes rung"]
@@ -108,19 +114,20 @@ class TemperingStats(AbstractRecord):
             with_steps: whether to keep what stepping stones need.
         """
         num_rungs = ladder.path.num_rungs
-        zero = jnp.zeros((), jnp.int32)
+        none = jnp.zeros((), jnp.int32)
         posterior_sum = (LogSum if any_range else Sum).empty((num_rungs,))
         visits = jnp.zeros(num_rungs, jnp.int32)
         law = (ladder.path.betas, ladder.log_prior, ladder.log_z_guess)
         slopes = SlopeSums.empty(ladder) if with_slopes else None
-        steps = LogSum.empty((num_rungs, 2)) if with_steps else None
-        return cls(posterior_sum, visits, zero, zero, zero, zero, zero, *law, slopes, steps)
+        steps = LogSum.empty((num_rungs, 3)) if with_steps else None
+        return cls(posterior_sum, visits, none, none, none, none, none, none, *law, slopes, steps)
 
     def update(self, ladder: Ladder, draw: Draw, /) -> "TemperingStats":
         in_log_space = isinstance(self.posterior_sum, LogSum)
         posterior = (ladder.log_rung_posterior if in_log_space else ladder.rung_posterior)(draw.log_f)
-        is_finite = ~jnp.isnan(posterior[0])  # a density that is not finite makes every rung NaN
-        posterior = jnp.where(is_finite, posterior, -jnp.inf if in_log_space else 0.0)
+        is_usable = ~jnp.isnan(posterior[0])  # a draw without q(k | x) has NaN at every rung
+        is_finite = is_usable & ~jnp.any(jnp.isnan(draw.log_f))
+        posterior = jnp.where(is_usable, posterior, -jnp.inf if in_log_space else 0.0)
         end = ladder.ends[draw.rung]
         crossed = (end != 0) & (self.last_end != 0) & (end != self.last_end)
         plain = jnp.exp(posterior) if in_log_space else posterior
@@ -133,6 +140,7 @@ class TemperingStats(AbstractRecord):
             num_crossings=self.num_crossings + crossed,
             num_draws=self.num_draws + 1,
             num_nonfinite=self.num_nonfinite + ~is_finite,
+            num_left_out=self.num_left_out + ~is_usable,
             slopes=None if self.slopes is None else self.slopes.update(ladder, draw, plain),
             steps=None if self.steps is None else _with_steps(self.steps, draw),
         )
@@ -155,6 +163,7 @@ class TemperingStats(AbstractRecord):
             visits=widen(self.visits),
             num_draws=widen(self.num_draws).astype(np.int64),
             num_nonfinite=widen(self.num_nonfinite).astype(np.int64),
+            num_left_out=widen(self.num_left_out).astype(np.int64),
             travel=functools.reduce(Travel.then, travels),
             block_size=int(np.max(self.num_draws)),
             slope_reference=None if slopes is None else _only_row(slopes.reference),
