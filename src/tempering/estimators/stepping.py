@@ -62,7 +62,7 @@ def stepping_stone(stats: TemperingStats | BlockedStats, direction: str = "up", 
     uncertainty = _uncertainty(sign, _shares(log_sums), draws, np.isfinite(log_steps))
     steps = _unreached(counts, first), _no_overlap(log_sums, counts, first), _infinite(log_sums)
     if direction == "down":
-        steps = (*steps, _unseen_from_above(stats.log_steps))
+        steps = (*steps, _unseen_from_above(stats))
     return LogZ.from_uncertainty(f"stepping_{direction}", values, uncertainty, (nonfinite_draws(stats), *steps))
 
 
@@ -116,9 +116,9 @@ def _no_overlap(log_sums: PerStep, counts: PerStep, first: int) -> Finding | Non
     return Finding(Verdict.NO_OVERLAP, seen, cure)
 
 
-def _unseen_from_above(log_steps: Float[np.ndarray, "chain block rung side"]) -> Finding | None:
+def _unseen_from_above(stats: BlockedStats) -> Finding | None:
     """Draws at which the density of the next rung is 0: no draw of that rung can step down to them."""
-    num_unseen = round(float(np.exp(log_steps[..., 2:]).sum()))
+    num_unseen = 0 if stats.num_vanished is None else int(stats.num_vanished.sum())
     if num_unseen == 0:
         return None
     seen = f"at {num_unseen} draws the density of the next rung is 0, and no step down from there leads to them"

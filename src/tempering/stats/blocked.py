@@ -9,7 +9,8 @@ from tempering._types import HostPerRung
 from tempering.stats.statistic import AbstractHostStatistic
 
 # How each field of two blocks is joined to that of both together.
-_ADDED = ("visits", "num_draws", "num_nonfinite", "num_left_out", "counted_slopes", "weighted_slopes")
+_COUNTS = ("visits", "num_draws", "num_nonfinite", "num_left_out", "num_vanished")
+_ADDED = (*_COUNTS, "counted_slopes", "weighted_slopes")
 _LOG_ADDED = ("log_sums", "log_steps")
 _MAX_BLOCKS = 40  # per chain; then neighbours are joined
 
@@ -56,10 +57,10 @@ class BlockedStats(AbstractHostStatistic):
             next three, unless kept on request (see `Keep`).
         counted_slopes: Σ(s − reference), Σ(s − reference)² and Σ ds/dβ of the slope s, over the draws at each rung.
         weighted_slopes: the same over all draws, weighted by q(k | x).
-        log_steps: log Σ f_{k+1}(x)/f_k(x) and log Σ f_{k−1}(x)/f_k(x) over the draws at rung k, −inf past an end; and
-            the log of the number of those where f_{k+1}(x) is 0.
+        log_steps: log Σ f_{k+1}(x)/f_k(x) and log Σ f_{k−1}(x)/f_k(x) over the draws at rung k; −inf past an end.
         num_left_out: draws left out because their density was infinite at some rung, or 0 at every rung; by default
             all of `num_nonfinite`.
+        num_vanished: the number of draws at rung k where f_{k+1}(x) is 0; kept with `log_steps`.
     """
 
     betas: HostPerRung
@@ -76,6 +77,7 @@ class BlockedStats(AbstractHostStatistic):
     weighted_slopes: Float[np.ndarray, "chain block rung moment"] | None = None
     log_steps: Float[np.ndarray, "chain block rung side"] | None = None
     num_left_out: Int[np.ndarray, "chain block"] | None = None
+    num_vanished: Int[np.ndarray, "chain block rung"] | None = None
 
     @property
     def num_chains(self) -> int:

@@ -47,11 +47,14 @@ class SlopeSums(eqx.Module):
 def _with_steps(sums: LogSum, draw: Draw) -> LogSum:
     """Add one draw; a step past an end, or to or from a density that is NaN, adds nothing."""
     padded = jnp.pad(draw.log_f, 1, constant_values=-jnp.inf)
-    here, above = padded[draw.rung + 1], padded[draw.rung + 2]
-    log_steps = jnp.stack([above, padded[draw.rung]]) - here
-    log_steps = jnp.where(jnp.isnan(log_steps), -jnp.inf, log_steps)
-    is_lost = (here > -jnp.inf) & ~(above > -jnp.inf) & (draw.rung < len(draw.log_f) - 1)
-    return sums.add_at(draw.rung, jnp.append(log_steps, jnp.where(is_lost, 0.0, -jnp.inf)))
+    log_steps = jnp.stack([padded[draw.rung + 2], padded[draw.rung]]) - padded[draw.rung + 1]
+    return sums.add_at(draw.rung, jnp.where(jnp.isnan(log_steps), -jnp.inf, log_steps))
+
+
+def _with_vanished(counts: Int[Array, " rung"], draw: Draw) -> Int[Array, " rung"]:
+    """Add one draw; only if it has a density at its rung and none at the next."""
+    is_positive = jnp.append(draw.log_f > -jnp.inf, True)  # False for NaN; past the end there is nothing to vanish
+    return counts.at[draw.rung].add(is_positive[draw.rung] & ~is_positive[draw.rung + 1])
 
 
 class TemperingStats(AbstractRecord):
@@ -82,8 +85,8 @@ class TemperingStats(AbstractRecord):
         log_prior: its log r_k.
         log_z_guess: its log Ẑ_k − log Ẑ_0.
         slopes: sums for thermodynamic integration, on request.
-        steps: Σ f_{k+1}(x)/f_k(x) and Σ f_{k−1}(x)/f_k(x) over the draws at rung k, and the number of those where
-            f_{k+1}(x) is 0, for stepping stones, on request.
+        steps: Σ f_{k+1}(x)/f_k(x) and Σ f_{k−1}(x)/f_k(x) over the draws at rung k, for stepping stones, on request.
+        num_vanished: the number of draws at rung k where f_{k+1}(x) is 0; kept with `steps`.
     """
 
     posterior_sum: LogSum | Sum
@@ -99,6 +102,7 @@ class TemperingStats(AbstractRecord):
     log_z_guess: Float[Array, "*axes rung"]
     slopes: SlopeSums | None
     steps: LogSum | None
+    num_vanished: Int[Array, "*axes rung"] | None
 
     @classmethod
     def empty(
@@ -119,8 +123,9 @@ class TemperingStats(AbstractRecord):
         visits = jnp.zeros(num_rungs, jnp.int32)
         law = (ladder.path.betas, ladder.log_prior, ladder.log_z_guess)
         slopes = SlopeSums.empty(ladder) if with_slopes else None
-        steps = LogSum.empty((num_rungs, 3)) if with_steps else None
-        return cls(posterior_sum, visits, none, none, none, none, none, none, *law, slopes, steps)
+        steps = LogSum.empty((num_rungs, 2)) if with_steps else None
+        num_vanished = visits if with_steps else None
+        return cls(posterior_sum, visits, none, none, none, none, none, none, *law, slopes, steps, num_vanished)
 
     def update(self, ladder: Ladder, draw: Draw, /) -> "TemperingStats":
         in_log_space = isinstance(self.posterior_sum, LogSum)
@@ -143,6 +148,7 @@ class TemperingStats(AbstractRecord):
             num_left_out=self.num_left_out + ~is_usable,
             slopes=None if self.slopes is None else self.slopes.update(ladder, draw, plain),
             steps=None if self.steps is None else _with_steps(self.steps, draw),
+            num_vanished=None if self.num_vanished is None else _with_vanished(self.num_vanished, draw),
         )
 
     def on_host(self) -> BlockedStats:
@@ -170,6 +176,7 @@ class TemperingStats(AbstractRecord):
             counted_slopes=None if slopes is None else widen(slopes.counted).astype(np.float64),
             weighted_slopes=None if slopes is None else widen(slopes.weighted).astype(np.float64),
             log_steps=None if self.steps is None else widen(self.steps.log()),
+            num_vanished=None if self.num_vanished is None else widen(self.num_vanished).astype(np.int64),
         )
 
     def __repr__(self) -> str:

@@ -5,7 +5,7 @@ from typing import ClassVar, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from tempering._types import Key, LogF, Rung, Scalar, State
 from tempering.kernels.moves.metropolis import flatten_floats, metropolis_accepts
@@ -42,7 +42,7 @@ class HMC(AbstractSizedMove):
         self.num_leaps = checked_count(num_leaps, "HMC", "num_leaps")
 
     def step(self, key: Key, path: AbstractPath, rung: Rung, x: State, size: StepSize) -> tuple[State, MoveInfo]:
-        """One trajectory. It is rejected and marked as divergent where log f or its gradient is not finite."""
+        """One trajectory. It is rejected where log f or its gradient is not finite, and may be marked as divergent."""
         key_momentum, key_leaps, key_accept = jax.random.split(key, 3)
         start, unflatten = flatten_floats(x, "HMC")
         num_leaps = jax.random.randint(key_leaps, (), (self.num_leaps + 1) // 2, self.num_leaps + 1)
@@ -55,7 +55,18 @@ class HMC(AbstractSizedMove):
         end, log_ratio = leapfrog(log_f, Phase(start, momentum), width, num_leaps, max_leaps=self.num_leaps)
         taken, accept_prob = metropolis_accepts(key_accept, log_ratio)
         moved = unflatten(jnp.where(taken, end.position, start))
-        return moved, MoveInfo(accept_prob, size.step_size, ~(log_ratio > -_DIVERGENT))
+        return moved, MoveInfo(accept_prob, size.step_size, _is_divergent(log_ratio, momentum, end.momentum))
+
+
+def _is_divergent(log_ratio: Scalar, before: Float[Array, " dim"], after: Float[Array, " dim"]) -> Bool[Array, ""]:
+    """Whether the integrator failed: an energy error of 1000 nats, or a gradient that is NaN.
+
+    A trajectory that starts or ends where f is 0 or NaN has an infinite energy error, or none. It has not failed, unless
+    it came there with far too much kinetic energy.
+    """
+    kinetic = 0.5 * (jnp.sum(after**2) - jnp.sum(before**2))
+    error = jnp.where(jnp.isnan(log_ratio) | (log_ratio == -jnp.inf), kinetic, -log_ratio)
+    return ~(error < _DIVERGENT)
 
 
 class Phase(NamedTuple):
