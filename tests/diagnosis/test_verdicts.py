@@ -41,6 +41,12 @@ def frozen():
     return of_run(dataclasses.replace(healthy(), moves=moves))
 
 
+def divergent():
+    """A fifth of the trajectories at the target and none below it."""
+    moves = MoveCounts(np.full(RUNGS, 500.0), np.full(RUNGS, 300.0), np.array([0.0, 0.0, 100.0]))
+    return of_run(dataclasses.replace(healthy(), moves=moves))
+
+
 def knotted():
     """Two halves of a ladder that one chain in thousands passes between, and chains that hardly travel."""
     counts = np.zeros((60, 60), np.int64)
@@ -119,6 +125,7 @@ PROVOKED = {
     Verdict.NO_OVERLAP: (no_overlap, "none of", "rungs"),
     Verdict.UNCONVERGED: (None, "", ""),  # with a monkeypatch, below
     Verdict.LOST: (lost, "of the chains effective; log Z runs 1.5 nats behind", "learning rate"),
+    Verdict.DIVERGENT: (divergent, "0.2 of the trajectories at the target diverged, 0 at the middle", "tp.HMC(0.01)"),
     Verdict.FROZEN: (frozen, "0.008 of the moves at rung 2", "tp.HMC"),
     Verdict.STUCK: (
         lambda: of_run(changed(travel=few_crossings())),

@@ -13,7 +13,9 @@ from typer import Option
 from tempering.api import Interrupted, Progress, Settings, estimate
 from tempering.cli import common
 from tempering.cli.flags import in_flags
+from tempering.diagnosis import divergences_in_words
 from tempering.results import Result
+from tempering.verdicts import Verdict
 
 
 def estimate_command(
@@ -138,8 +140,10 @@ def _run_rows(result: Result) -> Iterator[tuple[str, str]]:
     if moves is not None:
         low, high = np.nanmin(moves.acceptance), np.nanmax(moves.acceptance)
         yield "moves accepted", f"{low:.2f} to {high:.2f}, by rung"
-        if moves.num_divergent.sum() > 0:
-            yield "divergences", f"{moves.num_divergent.sum():.0f} of {moves.num_moves.sum():.0f} trajectories"
+        if result.num_divergent > 0:
+            is_grave = result.diagnosis.found(Verdict.DIVERGENT)
+            counted = f"{result.num_divergent} of {moves.num_moves.sum():.0f} trajectories"
+            yield "divergences", counted if is_grave else divergences_in_words(moves)
     if result.mean_log_likelihood is not None:
         found = result.mean_log_likelihood
         yield "mean log-likelihood", f"{found.value:.4f} ± {found.std_error:.4f} over {found.num_rows} rows"

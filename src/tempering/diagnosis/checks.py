@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from tempering._types import HostPerRung
+from tempering.diagnosis.divergence import divergent
 from tempering.diagnosis.knots import Knot, RungChain, rung_chain
 from tempering.diagnosis.rung_flow import merge_rungs
 from tempering.estimators import Annealed, LogZ, equilibrated, equilibrated_rts
@@ -47,6 +48,14 @@ class Diagnosis:
     def verdict(self) -> Verdict:
         """The gravest finding, or good."""
         return gravest(self.findings)
+
+    def found(self, verdict: Verdict) -> bool:
+        """Whether a verdict is among the findings.
+
+        Args:
+            verdict: The verdict.
+        """
+        return any(finding.verdict is verdict for finding in self.findings)
 
     def with_findings(self, findings: Iterable[Finding]) -> "Diagnosis":
         """The same diagnosis with more findings, each verdict once.
@@ -104,6 +113,7 @@ def diagnose(
         uneven(occupancy(stats), "use a longer warm-up, which gives a better guess of log Z"),
         None if annealed is None else _disagrees(answer, annealed), relaxing(drift, twice_as_many(num_sweeps)),
         None if recording.moves is None else _frozen(recording.moves),
+        None if recording.moves is None else divergent(recording.moves, stats.log_rung_mass, answer.std_error),
     )  # fmt: skip
     return Diagnosis(found, float(trips.mean()), drift, rungs)
 

@@ -61,8 +61,8 @@ class HMC(AbstractSizedMove):
 def _is_divergent(log_ratio: Scalar, before: Float[Array, " dim"], after: Float[Array, " dim"]) -> Bool[Array, ""]:
     """Whether the integrator failed: an energy error of 1000 nats, or a gradient that is NaN.
 
-    A trajectory that starts or ends where f is 0 or NaN has an infinite energy error, or none. It has not failed, unless
-    it came there with far too much kinetic energy.
+    A trajectory that starts or ends where f is 0 or NaN has an infinite energy error, or none. It has not failed,
+    unless it came there with far too much kinetic energy.
     """
     kinetic = 0.5 * (jnp.sum(after**2) - jnp.sum(before**2))
     error = jnp.where(jnp.isnan(log_ratio) | (log_ratio == -jnp.inf), kinetic, -log_ratio)
