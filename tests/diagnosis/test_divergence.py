@@ -10,8 +10,7 @@ from jax.scipy.stats import norm
 import tempering as tp
 from samples import healthy
 from tempering import Verdict
-from tempering.diagnosis import divergences_in_words
-from tempering.diagnosis.divergence import divergent
+from tempering.diagnosis.divergence import divergences_in_words, divergent
 from tempering.stats import MoveCounts
 
 EVEN = np.full(20, -np.log(20))

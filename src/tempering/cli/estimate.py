@@ -13,7 +13,7 @@ from typer import Option
 from tempering.api import Interrupted, Progress, Settings, estimate
 from tempering.cli import common
 from tempering.cli.flags import in_flags
-from tempering.diagnosis import divergences_in_words
+from tempering.diagnosis.divergence import divergences_in_words
 from tempering.results import Result
 from tempering.verdicts import Verdict
 

@@ -2,7 +2,6 @@
 
 - The check of a run: `diagnose` gives a `Diagnosis` with `Finding`s and a `Verdict`.
 - Its numbers: `round_trips`, `occupancy`, `transition_matrix`; `unequilibrated` is the finding of a warm-up.
-- Divergent trajectories: `divergences_in_words` says what those of a run mean.
 - Bottlenecks of the ladder: `rung_chain` gives a `RungChain`, `find_knots` its `Knot`s; `rung_weight_cost` says what
   other rung weights would gain.
 - Stopping at a target error: `decide` turns a `Look` and a `Goal` into a `Decision`.
@@ -14,7 +13,6 @@ from tempering.diagnosis.checks import occupancy as occupancy
 from tempering.diagnosis.checks import round_trips as round_trips
 from tempering.diagnosis.checks import transition_matrix as transition_matrix
 from tempering.diagnosis.checks import unequilibrated as unequilibrated
-from tempering.diagnosis.divergence import divergences_in_words as divergences_in_words
 from tempering.diagnosis.knots import Knot as Knot
 from tempering.diagnosis.knots import RungChain as RungChain
 from tempering.diagnosis.knots import find_knots as find_knots

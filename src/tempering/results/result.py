@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from tempering._errors import InputError
-from tempering.diagnosis import Diagnosis, divergences_in_words, occupancy, transition_matrix
+from tempering.diagnosis import Diagnosis, occupancy, transition_matrix
+from tempering.diagnosis.divergence import divergences_in_words
 from tempering.estimators import Annealed, Expectation, LogZ
 from tempering.estimators.tempered import log_occupancy
 from tempering.ladder import PathLength

@@ -27,7 +27,7 @@ class AbstractDensity(AbstractModel):
         "rescale coordinates of very different sizes"
     )
     divergent_advice: ClassVar[str] = (
-        "take a smaller step, `move=tp.HMC(0.01)`, or write the density in coordinates that have the same scale everywhere"
+        "take a smaller step, `move=tp.HMC(0.01)`, or choose coordinates whose scale is the same everywhere"
     )
 
     def move(self) -> AbstractMove:
