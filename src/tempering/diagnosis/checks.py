@@ -7,14 +7,16 @@ import numpy as np
 from jaxtyping import Float
 
 from tempering._types import HostPerRung
+from tempering.diagnosis.divergence import MAX_BIAS as MAX_BIAS
+from tempering.diagnosis.divergence import MIN_DIVERGENT as MIN_DIVERGENT
+from tempering.diagnosis.divergence import MIN_RISE as MIN_RISE
 from tempering.diagnosis.divergence import divergent
 from tempering.diagnosis.knots import Knot, RungChain, rung_chain
 from tempering.diagnosis.rung_flow import merge_rungs
-from tempering.estimators import Annealed, LogZ, equilibrated, equilibrated_rts
+from tempering.estimators import Annealed, LogZ, equilibrated, equilibrated_rts, uncertainty
 from tempering.estimators.equilibration import drift_between_halves
 from tempering.estimators.inputs import nonfinite_draws
 from tempering.estimators.tempered import log_occupancy
-from tempering.estimators.uncertainty import MIN_UNITS
 from tempering.findings import MAX_DRIFT as MAX_DRIFT
 from tempering.findings import MIN_OCCUPANCY as MIN_OCCUPANCY
 from tempering.findings import relaxing, twice_as_many, uneven, unvisited, whole_rounded_up
@@ -204,7 +206,7 @@ def _with_sweeps(finding: Finding, stats: BlockedStats) -> Finding:
     """A finding of the estimator, with the sweeps that give a single chain of one block enough parts for an error."""
     if finding.verdict is not Verdict.NO_ERROR or stats.num_chains * stats.num_blocks > 1:
         return finding
-    num_sweeps = whole_rounded_up(MIN_UNITS * stats.block_size)
+    num_sweeps = whole_rounded_up(uncertainty.MIN_UNITS * stats.block_size)
     return dataclasses.replace(finding, cure=f"{finding.cure}, or `num_sweeps={num_sweeps}`")
 
 
