@@ -6,6 +6,8 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.special import logsumexp
 
+LOG_ZERO = -1e30  # the log of a number that vanishes, where it must be finite: exp of a small share of it is still 0
+
 
 class LogSum(eqx.Module):
     """A sum of exponentials, Σ exp(log_x), that neither overflows nor underflows while it grows.
@@ -55,6 +57,12 @@ class Sum(eqx.Module):
     def log(self) -> np.ndarray:
         """As for `LogSum`."""
         return log_or_minus_inf(np.asarray(self.total, np.float64))
+
+
+def finite_zeros(log_x: Float[Array, " entry"]) -> Float[Array, " entry"]:
+    """log x with `LOG_ZERO` for −inf and NaN, on the device; unchanged where all entries are −inf or NaN."""
+    is_positive = log_x > -jnp.inf
+    return jnp.where(is_positive | ~jnp.any(is_positive), log_x, LOG_ZERO)
 
 
 def log_or_minus_inf(x: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:

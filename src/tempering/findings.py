@@ -12,11 +12,12 @@ MIN_OCCUPANCY = 0.2  # of a rung's prior probability
 MAX_DRIFT = 3.0  # standard errors between the two halves of a run
 MIN_EFFECTIVE = 10.0  # weights or draws: a mean of fewer has a relative error ε > 1/3, where log(1 + ε) is not ε
 FALSE_ALARM = 0.01  # the probability that a test reports a difference where there is none
+NAN_IS_ZERO = "draws had a log density of NaN, which counts as f = 0 there"
 _MANY_DRAWS = 20  # expected at a rung; it then stays empty by chance once in e^20
 
 
 def nonfinite(
-    num_bad: int, num_all: int, what: str = "draws had a NaN or infinite log density and were left out"
+    num_bad: int, num_all: int, what: str = "draws had an infinite density, or none at any rung, and were left out"
 ) -> Finding | None:
     """Draws or passes whose density was not finite, if there are any."""
     cure = "check the log density for overflow, the log of zero, or weights that are too large"

@@ -26,6 +26,7 @@ class Verdict(enum.Enum):
     NO_OVERLAP = "No overlap: neighbouring rungs share hardly any draws, so their ratio is unknown."
     UNCONVERGED = "Not converged: the equations for log Z were not solved to their tolerance."
     LOST = "Lost: the parameters moved faster than the chains could follow, so log Z is no longer known."
+    DIVERGENT = "Divergent: trajectories fail near the target, so that chains may miss a part of it."
     FROZEN = "Frozen: at some rungs hardly any move is accepted, so the chains do not move there."
     STUCK = "Stuck: the chains hardly travelled between the base and the target, so the error bar cannot be trusted."
     KNOT = "Knot: the chains hardly pass one narrow stretch of the ladder, so the ratio of its two sides is unknown."

@@ -37,6 +37,26 @@ def test_transition_matrix_is_row_normalised():
     np.testing.assert_allclose(matrix, [[0.75, 0.25, 0], [0, 0, 0], [0.25, 0.25, 0.5]])
 
 
+def test_a_continuous_ladder_that_is_stuck_has_its_rung_chain():
+    """r is a density in β there. Kills: it taken for probabilities, equal shares for stretches of unequal length."""
+    stuck = changed(betas=np.array([0.0, 0.1, 1.0]), log_prior=np.zeros(3), travel=few_crossings())
+    np.testing.assert_allclose(np.exp(stuck.stats.log_rung_mass), [0.05, 0.5, 0.45])
+    diagnosis = diagnose(stuck)
+    assert diagnosis.verdict is Verdict.STUCK
+    assert diagnosis.rung_chain is not None
+    np.testing.assert_array_equal(healthy().stats.log_rung_mass, healthy().stats.log_prior)
+
+
+def test_a_knot_of_a_continuous_ladder_may_lie_too_close_to_another_to_be_visited():
+    """Of 8000 draws two are expected there, and none is seen. Kills: a density of 1 taken for all draws."""
+    visits = healthy().stats.visits.copy()
+    visits[:, :, 0] = 0
+    close = changed(betas=np.array([0.0, 0.0005, 1.0]), log_prior=np.zeros(3), visits=visits)
+    assert diagnose(close).verdict is Verdict.GOOD
+    apart = changed(betas=np.array([0.0, 0.01, 1.0]), log_prior=np.zeros(3), visits=visits)
+    assert diagnose(apart).verdict is Verdict.UNREACHED
+
+
 def _paper_run(path, num_chains: int, num_iterations: int, num_sweeps: int):
     """The paper's initial iterations, then a run, on any path."""
     key, move = jax.random.key(0), tp.BlockGibbs()

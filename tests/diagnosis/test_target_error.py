@@ -167,7 +167,7 @@ class Replicates:
         """What one run says after so many sweeps."""
         chains, last = slice(run * CHAINS, (run + 1) * CHAINS), num_sweeps // BLOCK - 1
         part = self.parts[last]
-        own = {name: getattr(part, name)[chains] for name in ("visits", "num_draws", "num_nonfinite")}
+        own = {name: getattr(part, name)[chains] for name in ("visits", "num_draws", "num_nonfinite", "num_left_out")}
         return tp.rts(dataclasses.replace(part, log_sums=self.log_sums[last, chains], **own))
 
     def stopped(self, run: int, goal: Goal) -> tuple[tp.LogZ, int]:

@@ -41,6 +41,7 @@ def answers() -> list[tuple[tp.LogZ, float]]:
         part = dataclasses.replace(
             whole,
             **{n: getattr(whole, n)[chains] for n in ("log_sums", "visits", "num_draws", "num_nonfinite")},
+            num_left_out=None,
         )
         found.append((tp.rts(part), truth))
     return found

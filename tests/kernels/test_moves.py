@@ -375,6 +375,20 @@ def test_a_density_that_is_nan_is_never_moved_to():
         assert np.mean(moved > 0) > 0.1
 
 
+def test_meeting_a_hole_in_the_density_is_no_divergence():
+    """Starts and ends where f is 0 or NaN; but a trajectory that is thrown there is one.
+
+    Kills: an infinite energy error taken for the integrator's, and every end without a density excused.
+    """
+    for hole in (-jnp.inf, jnp.nan):
+        for x in (0.2, -0.5):  # inside, near the edge, and outside
+            moved, info = moved_from(lambda x, hole=hole: jnp.where(x[0] > 0, -x[0], hole), x, 0.4)
+            assert np.mean(moved == x) > 0.1
+            assert not np.any(info.is_divergent)
+    _, thrown = moved_from(lambda x: -1e4 * jnp.sum(x**4), 30.0, 10.0)  # x⁴ overflows
+    assert np.all(thrown.is_divergent)
+
+
 def test_chains_escape_from_where_there_is_no_density():
     """−inf, with a gradient of 0 there and with one that is NaN."""
     for log_f in (

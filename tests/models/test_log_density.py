@@ -145,7 +145,9 @@ def test_a_density_that_is_sometimes_nan_runs_and_is_named():
     result = tp.estimate(model, move=tp.HMC(0.3), num_rungs=20, num_sweeps=300)
     assert result.verdict is tp.Verdict.NONFINITE
     assert np.isfinite(result.log_z)
-    assert "NaN or infinite" in next(f.seen for f in result.diagnosis.findings if f.verdict is tp.Verdict.NONFINITE)
+    assert "NaN, which counts as f = 0" in next(
+        f.seen for f in result.diagnosis.findings if f.verdict is tp.Verdict.NONFINITE
+    )
 
 
 def test_a_density_without_a_gradient_moves_by_a_random_walk():

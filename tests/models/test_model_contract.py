@@ -92,6 +92,13 @@ def test_advice_where_moves_are_rejected():
     assert MODELS["ising"]().advice(tp.Verdict.FROZEN) is None
 
 
+def test_advice_where_trajectories_diverge():
+    """By the kind of the model: parameters of a hierarchy, or a step and a scale."""
+    assert "non-centre" in (MODELS["posterior"]().advice(tp.Verdict.DIVERGENT) or "")
+    assert "smaller step" in (MODELS["log density"]().advice(tp.Verdict.DIVERGENT) or "")
+    assert MODELS["ising"]().advice(tp.Verdict.DIVERGENT) is None
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_which_models_read_rows(name):
     model = MODELS[name]()

@@ -70,14 +70,17 @@ def test_sums_of_posteriors_and_visits_are_those_of_the_draws(any_range):
 
 
 @pytest.mark.parametrize("any_range", [True, False])
-def test_a_draw_that_is_not_finite_is_counted_and_left_out(any_range):
-    """NaN, +inf, and −inf at every rung; −inf at one rung only is an honest zero."""
+def test_a_draw_that_is_not_finite_is_counted(any_range):
+    """+inf, and −inf at every rung, are left out; −inf or NaN at one rung is a zero there, and NaN is counted."""
     ladder = exact.small_ladder()
-    log_f = jnp.asarray([[0.0, jnp.nan, 0.0], [jnp.inf, 0.0, 0.0], [-jnp.inf] * 3, [-jnp.inf, 0.0, 1.0], [0.0] * 3])
+    nan, inf = jnp.nan, jnp.inf
+    log_f = jnp.asarray([[inf, 0.0, 0.0], [-inf, nan, -inf], [0.0, nan, 0.0], [-inf, 0.0, 1.0], [0.0] * 3])
     draws = dataclasses.replace(_draws(5), log_f=log_f)
     stats = _folded(tp.TemperingStats.empty(ladder, any_range=any_range), ladder, draws).on_host()
     assert stats.num_nonfinite[0, 0] == 3
-    posterior = exact.rung_posterior(np.asarray(log_f, np.float64)[3:], exact.LOG_PRIOR, exact.LOG_Z_GUESS)
+    assert stats.num_unused[0, 0] == 2
+    used = np.nan_to_num(np.asarray(log_f, np.float64)[2:], nan=-np.inf, neginf=-np.inf)
+    posterior = exact.rung_posterior(used, exact.LOG_PRIOR, exact.LOG_Z_GUESS)
     np.testing.assert_allclose(np.exp(stats.log_sums[0, 0]), posterior.sum(axis=0), rtol=1e-5)
 
 

@@ -101,7 +101,7 @@ def test_a_draw_adds_at_most_one_and_an_update_at_most_eq_19_with_gain_1():
         )
         seen = np.tile([0.0, 2.0, 0.0], (num_chains, 1))
         for number in range(40):
-            stage = stage.after_block(2, stage.states, Occupancy(seen, seen))
+            stage = stage.after_block(2, stage.states, Occupancy(seen, seen, np.zeros(num_chains)))
             outcome = how.outcome(stage)
             np.testing.assert_allclose(outcome.log_z[:, 1], (number + 1) * most, rtol=1e-6)
             assert not outcome.has_slowed.any()
@@ -306,7 +306,7 @@ def test_what_cannot_work_is_refused(wrong):
 
 def _guided(position: tp.Position, guess: np.ndarray) -> Guided:
     none, one = jnp.zeros_like(guess), jnp.ones(len(guess))
-    return Guided(position, jnp.asarray(guess), none, none, none, none, one, one)
+    return Guided(position, jnp.asarray(guess), none, none, none, 0 * one, none, one, one)
 
 
 def _driven(how: SelfAdjusting, stage, ladder) -> Adjusted:
@@ -348,7 +348,7 @@ def _fed_with_expectations(how: SelfAdjusting, log_f, num_chains: int) -> Adjust
     while True:
         guesses = np.asarray(stage.states.log_z_guess, np.float64)
         shares = how.update_steps * np.array([expected_occupancy(log_f, guess) for guess in guesses])
-        stage = stage.after_block(how.update_steps, stage.states, Occupancy(shares, shares))
+        stage = stage.after_block(how.update_steps, stage.states, Occupancy(shares, shares, np.zeros(num_chains)))
         if stage.number + 1 == how.num_updates:
             return how.outcome(stage)
         stage = how.after(Setup(key, ladder, tp.BlockGibbs(), stage.num_chains, 1), stage)

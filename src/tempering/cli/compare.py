@@ -8,8 +8,8 @@ from typer import Option
 
 from tempering.api import Settings, compare
 from tempering.cli import common
-from tempering.diagnosis.stopping import LENGTH
 from tempering.cli.flags import in_flags
+from tempering.diagnosis.stopping import LENGTH
 from tempering.estimators import Sandwich
 from tempering.progress import is_terminal
 from tempering.results import Comparison, SideBySide

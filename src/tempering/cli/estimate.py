@@ -11,8 +11,10 @@ from typer import Option
 from tempering.api import Interrupted, Settings, estimate
 from tempering.cli import common
 from tempering.cli.flags import in_flags
+from tempering.diagnosis.divergence import divergences_in_words
 from tempering.progress import is_terminal
 from tempering.results import Result
+from tempering.verdicts import Verdict
 
 
 def estimate_command(
@@ -38,9 +40,7 @@ def estimate_command(
     max_sweeps: Annotated[
         int | None, Option(help="With --target-error: the most sweeps per chain; by default what the ladder suggests.")
     ] = None,
-    max_time: Annotated[
-        str | None, Option(help="The most time, such as 90s, 10m or 1.5h.")
-    ] = None,
+    max_time: Annotated[str | None, Option(help="The most time, such as 90s, 10m or 1.5h.")] = None,
     seed: common.SeedFlag = Settings.seed,
     out: Annotated[Path | None, Option(help="Directory for checkpoints and the result.")] = None,
     resume: Annotated[bool, Option("--resume", help="Go on with the run in --out.")] = False,
@@ -116,8 +116,10 @@ def _run_rows(result: Result) -> Iterator[tuple[str, str]]:
     if moves is not None:
         low, high = np.nanmin(moves.acceptance), np.nanmax(moves.acceptance)
         yield "moves accepted", f"{low:.2f} to {high:.2f}, by rung"
-        if moves.num_divergent.sum() > 0:
-            yield "divergences", f"{moves.num_divergent.sum():.0f} of {moves.num_moves.sum():.0f} trajectories"
+        if result.num_divergent > 0:
+            is_grave = result.diagnosis.found(Verdict.DIVERGENT)
+            counted = f"{result.num_divergent} of {moves.num_moves.sum():.0f} trajectories"
+            yield "divergences", counted if is_grave else divergences_in_words(moves)
     if result.mean_log_likelihood is not None:
         found = result.mean_log_likelihood
         yield "mean log-likelihood", f"{found.value:.4f} ± {found.std_error:.4f} over {found.num_rows} rows"

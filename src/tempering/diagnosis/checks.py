@@ -7,9 +7,13 @@ import numpy as np
 from jaxtyping import Float
 
 from tempering._types import HostPerRung
+from tempering.diagnosis.divergence import MAX_BIAS as MAX_BIAS
+from tempering.diagnosis.divergence import MIN_DIVERGENT as MIN_DIVERGENT
+from tempering.diagnosis.divergence import MIN_RISE as MIN_RISE
+from tempering.diagnosis.divergence import divergent
 from tempering.diagnosis.knots import Knot, RungChain, rung_chain
 from tempering.diagnosis.rung_flow import merge_rungs
-from tempering.estimators import Annealed, LogZ, equilibrated, equilibrated_rts
+from tempering.estimators import Annealed, LogZ, equilibrated, equilibrated_rts, uncertainty
 from tempering.estimators.equilibration import drift_between_halves
 from tempering.estimators.inputs import nonfinite_draws
 from tempering.estimators.tempered import log_occupancy
@@ -24,6 +28,7 @@ MIN_TOTAL_ROUND_TRIPS = 10.0  # over all chains; with fewer, their scatter says 
 MAX_DISAGREEMENT = 4.0  # standard errors between the run and its annealing pass
 MIN_ACCEPTANCE = 0.05  # of the moves at any rung
 _FEW_MOVES = 100  # a rung with fewer is not judged by its moves
+_UNKNOWN = 10.0  # times as many sweeps, where nothing says how many would do
 _SWEEPS_MARGIN = 1.3  # on the sweeps that STUCK asks for: round trips are counted with an error themselves
 
 
@@ -47,6 +52,14 @@ class Diagnosis:
     def verdict(self) -> Verdict:
         """The gravest finding, or good."""
         return gravest(self.findings)
+
+    def found(self, verdict: Verdict) -> bool:
+        """Whether a verdict is among the findings.
+
+        Args:
+            verdict: The verdict.
+        """
+        return any(finding.verdict is verdict for finding in self.findings)
 
     def with_findings(self, findings: Iterable[Finding]) -> "Diagnosis":
         """The same diagnosis with more findings, each verdict once.
@@ -96,21 +109,25 @@ def diagnose(
     answer = equilibrated_rts(recording, log_z_base=log_z_base) if answer is None else answer
     num_sweeps, trips = int(stats.num_draws[0].sum()), round_trips(stats)
     drift = drift_between_halves(equilibrated(stats))
-    stuck = _stuck(trips, num_sweeps)
+    needed = _sweeps_for_round_trips(trips, num_sweeps)
+    stuck = None if needed is None else _stuck(trips, needed)
     rungs = None if stuck is None else _rung_chain(recording)
+    knot = None if rungs is None or needed is None else _knot(rungs.knots, needed)
     found = without_none(
-        nonfinite_draws(stats), *answer.findings,
-        _unreached(stats), stuck, None if rungs is None else _knot(rungs.knots),
+        nonfinite_draws(stats), *(_with_sweeps(finding, stats) for finding in answer.findings),
+        _unreached(stats), stuck, knot,
         uneven(occupancy(stats), "use a longer warm-up, which gives a better guess of log Z"),
-        None if annealed is None else _disagrees(answer, annealed), relaxing(drift, twice_as_many(num_sweeps)),
+        None if annealed is None else _disagrees(answer, annealed, num_sweeps),
+        relaxing(drift, twice_as_many(num_sweeps)),
         None if recording.moves is None else _frozen(recording.moves),
+        None if recording.moves is None else divergent(recording.moves, stats.log_rung_mass, answer.std_error),
     )  # fmt: skip
     return Diagnosis(found, float(trips.mean()), drift, rungs)
 
 
 def _rung_chain(recording: Recording) -> RungChain | None:
     stats, counts = recording.stats, recording.transition_counts.sum(axis=0)
-    return rung_chain(*merge_rungs(counts, stats.betas, stats.log_prior)) if counts.sum() > 0 else None
+    return rung_chain(*merge_rungs(counts, stats.betas, stats.log_rung_mass)) if counts.sum() > 0 else None
 
 
 def round_trips(stats: BlockedStats) -> Float[np.ndarray, " chain"]:
@@ -175,22 +192,37 @@ def unequilibrated() -> Finding:
 
 
 def _unreached(stats: BlockedStats) -> Finding | None:
-    cure = 'use `warmup="annealed"`, more sweeps, or more rungs where neighbouring densities do not overlap'
-    return unvisited(stats.visits.sum(axis=(0, 1)), stats.log_prior, "were never visited", cure)
+    num_sweeps = whole_rounded_up(_UNKNOWN * int(stats.num_draws[0].sum()))
+    more = f"more sweeps, such as `num_sweeps={num_sweeps}`"
+    cure = f'use `warmup="annealed"`, {more}, or more rungs where neighbouring densities do not overlap'
+    return unvisited(stats.visits.sum(axis=(0, 1)), stats.log_rung_mass, "were never visited", cure)
 
 
-def _stuck(trips: Float[np.ndarray, " chain"], num_sweeps: int) -> Finding | None:
+def _sweeps_for_round_trips(trips: Float[np.ndarray, " chain"], num_sweeps: int) -> int | None:
+    """How many sweeps should give enough round trips; None if there are enough."""
     each, total = float(trips.mean()), float(trips.sum())
     if each >= MIN_ROUND_TRIPS and total >= MIN_TOTAL_ROUND_TRIPS:
         return None
-    missing = missing_length(trips)
+    return whole_rounded_up(missing_length(trips) * num_sweeps)
+
+
+def _stuck(trips: Float[np.ndarray, " chain"], num_needed: int) -> Finding:
+    each, total = float(trips.mean()), float(trips.sum())
     how_many = "ten times as many sweeps," if total == 0 else "more sweeps, about"
     needed = f"at least {MIN_ROUND_TRIPS:g} and {MIN_TOTAL_ROUND_TRIPS:g} are needed"
     seen = f"{each:.2g} round trips per chain, {total:.3g} in all; {needed}"
-    return Finding(Verdict.STUCK, seen, f"run {how_many} `num_sweeps={whole_rounded_up(missing * num_sweeps)}`")
+    return Finding(Verdict.STUCK, seen, f"run {how_many} `num_sweeps={num_needed}`")
 
 
-def _knot(knots: tuple[Knot, ...]) -> Finding | None:
+def _with_sweeps(finding: Finding, stats: BlockedStats) -> Finding:
+    """A finding of the estimator, with the sweeps that give a single chain of one block enough parts for an error."""
+    if finding.verdict is not Verdict.NO_ERROR or stats.num_chains * stats.num_blocks > 1:
+        return finding
+    num_sweeps = whole_rounded_up(uncertainty.MIN_UNITS * stats.block_size)
+    return dataclasses.replace(finding, cure=f"{finding.cure}, or `num_sweeps={num_sweeps}`")
+
+
+def _knot(knots: tuple[Knot, ...], num_needed: int) -> Finding | None:
     """Where stuck chains are held up. Knots that chains pass often enough are not reported."""
     if not knots:
         return None
@@ -199,16 +231,18 @@ def _knot(knots: tuple[Knot, ...]) -> Finding | None:
     others = "" if len(knots) == 1 else f"; others at β = {', '.join(f'{knot.beta:.2f}' for knot in knots[1:])}"
     where = f"a knot at β = {worst.beta:.2f} (between {worst.low:.2f} and {worst.high:.2f})"
     seen = f"{where} holds {worst.share:.0%} of the ladder's resistance, {passage}{others}"
-    return Finding(Verdict.KNOT, seen, 'use `betas="adaptive"` with many more sweeps')
+    cure = f'run more sweeps, at least `num_sweeps={num_needed}`, with `betas="adaptive"`'
+    return Finding(Verdict.KNOT, seen, cure)
 
 
-def _disagrees(answer: LogZ, annealed: Annealed) -> Finding | None:
+def _disagrees(answer: LogZ, annealed: Annealed, num_sweeps: int) -> Finding | None:
     disagreement = annealed.disagreement(answer)
     if disagreement <= MAX_DISAGREEMENT:
         return None
     tempering, annealing = (f"{found.log_z:.2f} ± {found.std_error:.2f}" for found in (answer, annealed))
     seen = f"log Z is {tempering} by tempering and {annealing} by annealing, {disagreement:.1f} standard errors apart"
-    return Finding(Verdict.DISAGREES, seen, "run more sweeps and compare again; trust neither until they agree")
+    cure = f"{twice_as_many(num_sweeps)}, and compare again; trust neither until they agree"
+    return Finding(Verdict.DISAGREES, seen, cure)
 
 
 def _frozen(moves: MoveCounts) -> Finding | None:

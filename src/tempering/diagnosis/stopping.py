@@ -76,6 +76,7 @@ HOPES = {
     Verdict.DISAGREES: Hope.MORE_IF_NOISY,  # the annealing pass does not improve: in the end it alone is wrong
     Verdict.LOST: Hope.NONE,  # said of trackers only
     Verdict.COARSE: Hope.NONE,  # less noise makes the error between rungs more visible
+    Verdict.DIVERGENT: Hope.NONE,  # the same step fails at the same places
     Verdict.FROZEN: Hope.NONE,  # steps are not tuned again
     Verdict.NONFINITE: Hope.NONE,  # the draws stay left out
 }

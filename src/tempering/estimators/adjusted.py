@@ -9,7 +9,7 @@ from scipy.special import stdtrit
 from tempering._types import HostPerRung
 from tempering.estimators.log_z import LogZ
 from tempering.estimators.uncertainty import Uncertainty, uncertainty_of_mean
-from tempering.findings import FALSE_ALARM, nonfinite, unvisited
+from tempering.findings import FALSE_ALARM, NAN_IS_ZERO, nonfinite, unvisited
 from tempering.verdicts import Finding, Verdict
 
 _MAX_UNEVENNESS = 0.2  # of ĉ_k/r_k, over the second half of the adjustment
@@ -27,6 +27,7 @@ class Adjusted:
         visits: The number of draws at each rung in the second half.
         has_slowed: Whether the gain fell as 1/t at the end.
         log_prior: log r_k.
+        num_nan: How many draws of the second half had a density of NaN at some rung, where it counts as 0.
     """
 
     log_z: Float[np.ndarray, "group rung"]
@@ -35,6 +36,7 @@ class Adjusted:
     visits: Float[np.ndarray, "group rung"]
     has_slowed: Bool[np.ndarray, " group"]
     log_prior: HostPerRung
+    num_nan: float = 0.0
 
     def occupancy(self) -> HostPerRung:
         """ĉ_k / r_k over the second half of the updates: 1 at every rung once Ẑ has converged."""
@@ -108,10 +110,12 @@ def _uncertainty(adjusted: Adjusted) -> Uncertainty:
 
 
 def _nonfinite(adjusted: Adjusted) -> Finding | None:
-    """Every finite draw has posteriors that add up to 1."""
+    """Draws with NaN, and draws that were left out: the posteriors of every other draw add up to 1."""
     total = int(adjusted.visits.sum())
     bad = round(total - float(adjusted.posterior.sum()))
-    return nonfinite(bad if bad > total * 1e-4 else 0, total)  # sums were kept in float32
+    if bad > total * 1e-4:  # sums were kept in float32
+        return nonfinite(bad, total)
+    return nonfinite(int(adjusted.num_nan), total, NAN_IS_ZERO)
 
 
 def _unequilibrated(adjusted: Adjusted) -> list[Finding]:

@@ -83,7 +83,7 @@ class Annealed:
     Attributes:
         log_z: log Z of the target by annealed importance sampling.
         std_error: Its standard error.
-        log_weight_variance: The variance of the log weights at the target.
+        log_weight_variance: The variance of the log weights at the target, of those that are not 0.
     """
 
     log_z: float
@@ -99,7 +99,9 @@ class Annealed:
             log_z_base: log Z of rung 0.
         """
         answer = ais(log_weights, log_z_base=log_z_base)
-        return cls(answer.log_z, answer.std_error, float(np.var(log_weights[:, -1])))
+        at_target = log_weights[np.isfinite(log_weights[:, -1]), -1]
+        variance = float(np.var(at_target)) if len(at_target) else np.nan
+        return cls(answer.log_z, answer.std_error, variance)
 
     def disagreement(self, answer: LogZ) -> float:
         """The standard errors between this check and an answer, as far as its bias cannot explain the difference.

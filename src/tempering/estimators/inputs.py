@@ -1,10 +1,11 @@
 """What several estimators ask of their statistics."""
 
+import dataclasses
+
 import numpy as np
-from jaxtyping import Float
 
 from tempering._errors import InputError
-from tempering.findings import nonfinite
+from tempering.findings import NAN_IS_ZERO, nonfinite
 from tempering.stats import BlockedStats
 from tempering.verdicts import Finding
 
@@ -27,17 +28,11 @@ def check_base(log_z_base: float, method: str) -> None:
         )
 
 
-def finite_visits(stats: BlockedStats) -> Float[np.ndarray, "chain block rung"]:
-    """Draws at each rung, without those whose density was not finite: they are in no sum.
-
-    `Ladder.sample_rung` leaves a chain at rung 0 when q(k | x) is NaN, so they were counted there.
-    """
-    visits = stats.visits.astype(np.float64)
-    visits[..., 0] = np.maximum(visits[..., 0] - stats.num_nonfinite, 0)
-    return visits
-
-
 def nonfinite_draws(*runs: BlockedStats) -> Finding | None:
-    """The finding for draws that were left out of any of the runs."""
-    num_bad, num_draws = (int(sum(getattr(run, name).sum() for run in runs)) for name in ("num_nonfinite", "num_draws"))
-    return nonfinite(num_bad, num_draws)
+    """The finding for draws of any of the runs whose density was NaN or infinite."""
+    names = ("num_nonfinite", "num_unused", "num_draws")
+    num_bad, num_unused, num_draws = (int(sum(getattr(run, name).sum() for run in runs)) for name in names)
+    if num_unused == 0:
+        return nonfinite(num_bad, num_draws, NAN_IS_ZERO)
+    found, num_nan = nonfinite(num_unused, num_draws), num_bad - num_unused
+    return found and dataclasses.replace(found, seen=found.seen + (f"; {num_nan} {NAN_IS_ZERO}" if num_nan else ""))

@@ -43,8 +43,8 @@ def stepping_stone(stats: TemperingStats | BlockedStats, direction: str = "up", 
         log Z at every rung.
 
     Caveats: A step between rungs that hardly overlap is decided by a few draws, and its error looks small. NO_OVERLAP
-    is reported if one part of the run decides a step; a wide gap between the directions shows the same. "down" also
-    misses regions where the target has no density, in runs of any length.
+    is reported if one part of the run decides a step; a wide gap between the directions shows the same. "down" cannot
+    see regions where the target has no density; NONFINITE is reported if the run met one.
     """
     check_base(log_z_base, "stepping stones")
     if direction not in ("up", "down"):
@@ -61,7 +61,7 @@ def stepping_stone(stats: TemperingStats | BlockedStats, direction: str = "up", 
     draws = counts / np.maximum(counts.sum(axis=0), 1)
     uncertainty = _uncertainty(sign, _shares(log_sums), draws, np.isfinite(log_steps))
     steps = _unreached(counts, first), _no_overlap(log_sums, counts, first), _infinite(log_sums)
-    findings = (nonfinite_draws(stats), *steps)
+    findings = (nonfinite_draws(stats), *steps, _unseen_from_above(stats) if direction == "down" else None)
     return LogZ.from_uncertainty(f"stepping_{direction}", values, uncertainty, findings, keep_influences=True)
 
 
@@ -113,6 +113,15 @@ def _no_overlap(log_sums: PerStep, counts: PerStep, first: int) -> Finding | Non
         return None
     cure = 'put more rungs there, run longer, or use `method="rts"`, which steps with the draws of all rungs'
     return Finding(Verdict.NO_OVERLAP, seen, cure)
+
+
+def _unseen_from_above(stats: BlockedStats) -> Finding | None:
+    """Draws at which the density of the next rung is 0: no draw of that rung can step down to them."""
+    num_unseen = 0 if stats.num_vanished is None else int(stats.num_vanished.sum())
+    if num_unseen == 0:
+        return None
+    seen = f"at {num_unseen} draws the density of the next rung is 0, and no step down from there leads to them"
+    return Finding(Verdict.NONFINITE, seen, 'use `method="rts"`, or `method="stepping_up"`')
 
 
 def _infinite(log_sums: PerStep) -> Finding | None:

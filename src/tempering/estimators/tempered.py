@@ -89,8 +89,8 @@ def ts(stats: TemperingStats | BlockedStats, *, log_z_base: float = 0.0, pseudo_
 
 
 def log_occupancy(stats: BlockedStats) -> Float[np.ndarray, " rung"]:
-    """log ĉ_k of eq. 9, over all chains and blocks, without draws that were not finite."""
-    num_draws = stats.num_draws.sum() - stats.num_nonfinite.sum()
+    """log ĉ_k of eq. 9, over all chains and blocks, without draws that were left out."""
+    num_draws = stats.num_draws.sum() - stats.num_unused.sum()
     return log_sum_exp(stats.log_sums, axis=(0, 1)) - np.log(max(num_draws, 1))
 
 

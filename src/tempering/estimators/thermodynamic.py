@@ -196,7 +196,7 @@ def _error_of_corrected(betas: HostPerRung, slopes: HostPerRung, curvatures: Hos
 
 
 def _unreached(stats: BlockedStats, is_known: Bool[np.ndarray, " rung"]) -> Finding | None:
-    empty = unexpectedly_empty(~is_known, stats.log_prior, float(stats.num_draws.sum()))
+    empty = unexpectedly_empty(~is_known, stats.log_rung_mass, float(stats.num_draws.sum()))
     if is_known.any() and len(empty) == 0:
         return None
     what = "have no draws, and their slopes were interpolated"

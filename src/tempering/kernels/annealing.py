@@ -60,7 +60,9 @@ class AnnealUp(AbstractKernel):
     def __call__(self, key: Key, ladder: Ladder, state: AnnealState) -> tuple[AnnealState, Scalar]:
         path = ladder.path
         rung = jnp.minimum(state.rung + 1, path.num_rungs - 1)
-        log_increment = path.log_density(state.x, rung) - path.log_density(state.x, state.rung)
+        log_f = path.log_density(state.x, rung)
+        log_increment = log_f - path.log_density(state.x, state.rung)
+        log_increment = jnp.where(log_f == -jnp.inf, -jnp.inf, log_increment)  # from 0 to 0: the weight is 0 already
         x, _ = self.move(key, path, rung, state.x)
         keep = rung == state.kept_at
         kept = jax.tree.map(lambda new, old: jnp.where(keep, new, old), x, state.kept)

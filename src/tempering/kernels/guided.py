@@ -3,6 +3,7 @@
 import dataclasses
 
 import equinox as eqx
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from tempering._types import Key
@@ -22,6 +23,7 @@ class Guided(eqx.Module):
         halfway: the guess at half of the adjustment, to see whether it still drifts.
         late_posterior: Σ q(k | x) over the group's draws since then.
         late_visits: the group's visits of each rung since then.
+        late_nans: how many of those draws had a density of NaN.
         histogram: the group's visits since the start, or, for Wang-Landau, since δ was last halved.
         flooded_at: how many draws the group needed to visit every rung; 0 until it has.
         delta: δ of Wang-Landau; 0 once the gain decreases as 1/t.
@@ -32,6 +34,7 @@ class Guided(eqx.Module):
     halfway: Float[Array, "*chain rung"]
     late_posterior: Float[Array, "*chain rung"]
     late_visits: Float[Array, "*chain rung"]
+    late_nans: Float[Array, "*chain"]
     histogram: Float[Array, "*chain rung"]
     flooded_at: Float[Array, "*chain"]
     delta: Float[Array, "*chain"]
@@ -47,4 +50,5 @@ class GuidedTempering(AbstractKernel):
     def __call__(self, key: Key, ladder: Ladder, state: Guided) -> tuple[Guided, GuidedDraw]:
         own = dataclasses.replace(ladder, log_z_guess=state.log_z_guess)
         position, draw = SimulatedTempering(self.move)(key, own, state.position)
-        return dataclasses.replace(state, position=position), GuidedDraw(draw.rung, own.rung_posterior(draw.log_f))
+        posterior, has_nan = own.rung_posterior(draw.log_f), jnp.any(jnp.isnan(draw.log_f))
+        return dataclasses.replace(state, position=position), GuidedDraw(draw.rung, posterior, has_nan)

@@ -82,7 +82,9 @@ class GuidedDraw(eqx.Module):
     Attributes:
         rung: the rung.
         posterior: q(k | x) under the chain's guess, the law from which `rung` was drawn.
+        has_nan: whether log f was NaN at some rung.
     """
 
     rung: Rung
     posterior: PerRung
+    has_nan: Bool[Array, ""]

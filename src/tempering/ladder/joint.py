@@ -100,12 +100,12 @@ class Ladder(eqx.Module):
         return dataclasses.replace(self, log_prior=none, ends=jnp.asarray(ends), is_continuous=True)
 
     def log_joint(self, log_f: PerRung) -> PerRung:
-        """log q(x, k) up to a constant.
+        """log q(x, k) up to a constant. Where log f_k is NaN, f_k counts as 0, as where it is −inf.
 
         Args:
             log_f: log f_k(x) at every rung.
         """
-        return log_f + (self.log_prior - self.log_z_guess)
+        return jnp.where(jnp.isnan(log_f), -jnp.inf, log_f) + (self.log_prior - self.log_z_guess)
 
     def rung_posterior(self, log_f: PerRung) -> PerRung:
         """q(k | x), eq. 7.
@@ -114,7 +114,7 @@ class Ladder(eqx.Module):
             log_f: log f_k(x) at every rung.
 
         Returns:
-            One probability per rung. All are NaN if any log f is NaN or +inf, or if all are −inf.
+            One probability per rung. All are NaN if any log f is +inf, or if f is 0 at every rung.
         """
         if self.is_continuous:
             return jnp.exp(self.log_rung_posterior(log_f))

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from tempering._logspace import power
+from tempering._logspace import finite_zeros, power
 from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar, State
 
 
@@ -119,12 +119,13 @@ class AbstractPath(eqx.Module):
         """A few numbers from which log f_k(x) follows at every rung: `feature_matrix() @ features(x)`.
 
         The product may lack a function of x that is the same at every rung. MBAR and BAR keep these numbers for each
-        draw: one on a geometric path, by default one per rung.
+        draw: one on a geometric path, by default one per rung. Where f_k is 0 or NaN they are such that
+        the product is about −1e30, which is as good as −inf.
 
         Args:
             x: one state.
         """
-        return self.log_densities(x)
+        return finite_zeros(self.log_densities(x))
 
     def feature_matrix(self) -> Float[np.ndarray, "rung feature"]:
         """The matrix that turns features into log f_k(x), up to a function of x alone."""

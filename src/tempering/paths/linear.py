@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from tempering._errors import InputError
-from tempering._logspace import power
+from tempering._logspace import LOG_ZERO, power
 from tempering._types import HostPerRung, Key, LogF, PerRung, Rung, Scalar, State
 from tempering.bases import AbstractBase
 from tempering.ladder import AbstractPath, AbstractTwoEndedPath, checked_betas
@@ -52,7 +52,8 @@ class AbstractLinearPath(AbstractRespacedPath):
         return jnp.zeros_like(self.betas)
 
     def features(self, x: State) -> Float[Array, " feature"]:
-        return self.slope(x)[None]
+        slope = self.slope(x)
+        return jnp.where(slope > -jnp.inf, slope, LOG_ZERO)[None]  # also for NaN, where f counts as 0
 
     def feature_matrix(self) -> Float[np.ndarray, "rung feature"]:
         return np.asarray(self.betas, np.float64)[:, None]  # log f_k = log p_1 + β_k Δ

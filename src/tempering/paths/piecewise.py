@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from tempering._errors import InputError
-from tempering._logspace import power
+from tempering._logspace import finite_zeros, power
 from tempering._types import HostPerRung, LogF, PerRung, Rung, Scalar, State
 from tempering.bases import AbstractBase
 from tempering.paths.linear import AbstractBasedPath, checked_base, float32_betas, mix
@@ -20,7 +20,6 @@ LogFs: TypeAlias = tuple[LogF, ...] | IndexedLogF
 LogLikelihoods: TypeAlias = Callable[[Any], Float[Array, " datum"]]  # of each datum, as a function of a state
 
 _ROUNDING = 2.0**-22  # of β, in float32: a rung this close to a knot is at the knot
-_LOG_ZERO = -1e30  # the log of a density that vanishes, as a finite feature: exp of a small share of it is still 0
 
 
 class AbstractPiecewisePath(AbstractBasedPath):
@@ -108,7 +107,7 @@ class SequencePath(AbstractPiecewisePath):
         return jnp.concatenate([self.base.log_density(x)[None], all_log_fs(self.log_fs, self.num_densities, x)])
 
     def features(self, x: State) -> Float[Array, " feature"]:
-        return jnp.maximum(self.log_densities_at_knots(x), _LOG_ZERO)  # finite, so that 0 times it is 0
+        return finite_zeros(self.log_densities_at_knots(x))  # so that 0 times it is 0
 
     def feature_matrix(self) -> Float[np.ndarray, "rung feature"]:
         left, share = (np.asarray(a) for a in _place(self.betas, self.num_densities))
@@ -170,7 +169,7 @@ class SubsampledPath(AbstractPiecewisePath):
         return before[left] + power(share, each[left])
 
     def features(self, x: State) -> Float[Array, " feature"]:
-        return jnp.maximum(self._log_likelihoods_so_far(x), _LOG_ZERO)  # without the prior, which all rungs share
+        return finite_zeros(self._log_likelihoods_so_far(x))  # without the prior, which all rungs share
 
 
 def checked_sequence(log_fs: Any, num_densities: Any) -> tuple[Any, int]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tempering._errors import InputError
 from tempering.diagnosis import Diagnosis, occupancy, transition_matrix
+from tempering.diagnosis.divergence import divergences_in_words
 from tempering.estimators import Annealed, Expectation, LogZ
 from tempering.estimators.tempered import log_occupancy
 from tempering.kernels import Evaluations
@@ -226,7 +227,8 @@ class Result:
         """The answer in a sentence."""
         low, high = self.interval
         answer = f"log Z = {self.log_z:.3f} ± {self.std_error:.3f}, 95 % interval [{low:.3f}, {high:.3f}]"
-        return f"{answer}. {self.verdict.value}"
+        meant = "" if self.diagnosis.found(Verdict.DIVERGENT) else divergences_in_words(self.recording.moves)
+        return f"{answer}. {self.verdict.value}" + (f" {meant}." if meant else "")
 
     def __str__(self) -> str:
         """The same; all that a result holds would fill pages."""

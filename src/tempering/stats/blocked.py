@@ -9,7 +9,8 @@ from tempering._types import HostPerRung
 from tempering.stats.statistic import AbstractHostStatistic
 
 # How each field of two blocks is joined to that of both together.
-_ADDED = ("visits", "origins", "num_draws", "num_nonfinite", "counted_slopes", "weighted_slopes")
+_COUNTS = ("visits", "origins", "num_draws", "num_nonfinite", "num_left_out", "num_vanished")
+_ADDED = (*_COUNTS, "counted_slopes", "weighted_slopes")
 _LOG_ADDED = ("log_sums", "log_steps")
 _MAX_BLOCKS = 40  # per chain; then neighbours are joined
 
@@ -44,22 +45,25 @@ class BlockedStats(AbstractHostStatistic):
 
     Attributes:
         betas: the inverse temperatures.
-        log_prior: log r_k.
+        log_prior: log r_k; with a continuous β the log of the density r(β) at each rung, 0 (see `log_rung_mass`).
         log_z_guess: log Ẑ_k − log Ẑ_0.
         log_sums: log Σ_i q(k | x_i), the numerator of ĉ_k in eq. 9.
         visits: the number of draws of each rung.
-        origins: the number of draws of x made at each rung, without those that were not finite. Given the rung at
+        origins: the number of draws of x made at each rung, without those that were left out. Given the rung at
             which it was made, a draw depends on the past only through the move, so that means over these draws are
             free of the noise of the walk over rungs.
         num_draws: the number of draws in each block.
-        num_nonfinite: draws left out because their density was NaN or infinite.
+        num_nonfinite: draws whose density was NaN at some rung, where it counts as 0, and draws left out.
         travel: crossings of the ladder.
         block_size: draws in a full block; the last block may have fewer.
         slope_reference: a value near the mean slope of each rung, about which moments are taken; None, as are the
-            fields below, unless kept on request (see `Keep`).
+            next three, unless kept on request (see `Keep`).
         counted_slopes: Σ(s − reference), Σ(s − reference)² and Σ ds/dβ of the slope s, over the draws made at each rung.
         weighted_slopes: the same over all draws, weighted by q(k | x).
         log_steps: log Σ f_{k+1}(x)/f_k(x) and log Σ f_{k−1}(x)/f_k(x) over the draws made at rung k; −inf past an end.
+        num_left_out: draws left out because their density was infinite at some rung, or 0 at every rung; by default
+            all of `num_nonfinite`.
+        num_vanished: the number of draws made at rung k where f_{k+1}(x) is 0; kept with `log_steps`.
     """
 
     betas: HostPerRung
@@ -76,6 +80,8 @@ class BlockedStats(AbstractHostStatistic):
     counted_slopes: Float[np.ndarray, "chain block rung moment"] | None = None
     weighted_slopes: Float[np.ndarray, "chain block rung moment"] | None = None
     log_steps: Float[np.ndarray, "chain block rung side"] | None = None
+    num_left_out: Int[np.ndarray, "chain block"] | None = None
+    num_vanished: Int[np.ndarray, "chain block rung"] | None = None
 
     @property
     def num_chains(self) -> int:
@@ -86,6 +92,22 @@ class BlockedStats(AbstractHostStatistic):
     def num_blocks(self) -> int:
         """The number of blocks of each chain."""
         return self.log_sums.shape[1]
+
+    @property
+    def num_unused(self) -> Int[np.ndarray, "chain block"]:
+        """Draws that are in no sum over q(k | x)."""
+        return self.num_nonfinite if self.num_left_out is None else self.num_left_out
+
+    @property
+    def log_rung_mass(self) -> HostPerRung:
+        """The log of the share of draws that each rung is meant to have, which add up to 1: log r_k.
+
+        With a continuous β, r is a uniform density, and a draw belongs to the rung nearest to its β.
+        """
+        if len(self.betas) == 1 or np.any(self.log_prior != 0):  # probabilities of several rungs are not all 1
+            return self.log_prior
+        middles = (self.betas[1:] + self.betas[:-1]) / 2
+        return np.log(np.diff(middles, prepend=self.betas[0], append=self.betas[-1]))
 
     def then(self, later: "BlockedStats", /) -> "BlockedStats":
         """These blocks followed by one later block of the same chains, gathered under the same law.

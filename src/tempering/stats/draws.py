@@ -5,6 +5,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from tempering._errors import InputError
+from tempering._logspace import LOG_ZERO
 from tempering._types import HostPerRung
 from tempering.ladder import AbstractPath
 from tempering.stats.statistic import AbstractHostStatistic
@@ -39,7 +40,7 @@ class ReducedDraws(eqx.Module):
 
     @classmethod
     def on_geometric_path(cls, slopes: np.ndarray, betas: HostPerRung, rungs: np.ndarray) -> "ReducedDraws":
-        """Draws of a geometric path, from Δ = log f − log p_1 of each.
+        """Draws of a geometric path, from Δ = log f − log p_1 of each; −inf where f is 0.
 
         Args:
             slopes: Δ_i, of shape (draw,) or (chain, draw).
@@ -50,11 +51,12 @@ class ReducedDraws(eqx.Module):
             The draws. Without a chain axis, each draw is taken as independent.
         """
         slopes, rungs = np.asarray(slopes, np.float64), np.asarray(rungs)
+        slopes = np.where(np.isneginf(slopes), LOG_ZERO, slopes)
         return _reduced_draws(slopes[..., None], np.asarray(betas, np.float64)[:, None], rungs)
 
     @classmethod
     def from_log_densities(cls, log_f: np.ndarray, rungs: np.ndarray) -> "ReducedDraws":
-        """Draws from log f_k(x_i) at every rung.
+        """Draws from log f_k(x_i) at every rung; −inf where f_k is 0.
 
         Args:
             log_f: of shape (draw, rung) or (chain, draw, rung): minus the reduced potentials, with the rung axis last.
@@ -64,6 +66,8 @@ class ReducedDraws(eqx.Module):
             The draws. Without a chain axis, each draw is taken as independent.
         """
         log_f = np.asarray(log_f)
+        is_zero = np.isneginf(log_f)
+        log_f = np.where(is_zero & ~is_zero.all(axis=-1, keepdims=True), LOG_ZERO, log_f)
         return _reduced_draws(log_f, np.eye(log_f.shape[-1]), np.asarray(rungs))
 
     @property

@@ -12,12 +12,14 @@ class GuidedRecord(AbstractRecord):
     """How often one chain was at each rung, by posterior and by visit.
 
     Attributes:
-        posterior: Σ q(k | x) under the chain's own guess of log Z; a draw that is not finite adds nothing.
+        posterior: Σ q(k | x) under the chain's own guess of log Z; a draw that has none adds nothing.
         visits: the number of draws of each rung.
+        num_nan: the number of draws whose density was NaN at some rung, where it counts as 0.
     """
 
     posterior: Float[Array, "*chain rung"]
     visits: Float[Array, "*chain rung"]
+    num_nan: Float[Array, "*chain"]
 
     @classmethod
     def empty(cls, ladder: Ladder) -> "GuidedRecord":
@@ -27,13 +29,14 @@ class GuidedRecord(AbstractRecord):
             ladder: the law that is sampled.
         """
         none = jnp.zeros(ladder.path.num_rungs)
-        return cls(none, none)
+        return cls(none, none, jnp.zeros(()))
 
     def update(self, ladder: Ladder, draw: GuidedDraw, /) -> "GuidedRecord":
-        return GuidedRecord(self.posterior + jnp.nan_to_num(draw.posterior), self.visits.at[draw.rung].add(1.0))
+        posterior = self.posterior + jnp.nan_to_num(draw.posterior)
+        return GuidedRecord(posterior, self.visits.at[draw.rung].add(1.0), self.num_nan + draw.has_nan)
 
     def on_host(self) -> "Occupancy":
-        return Occupancy(np.asarray(self.posterior, np.float64), np.asarray(self.visits, np.float64))
+        return Occupancy(*(np.asarray(part, np.float64) for part in (self.posterior, self.visits, self.num_nan)))
 
 
 class Occupancy(AbstractSums):
@@ -42,7 +45,9 @@ class Occupancy(AbstractSums):
     Attributes:
         posterior: Σ q(k | x) under each chain's own guess of log Z.
         visits: the number of draws of each rung.
+        num_nan: the number of draws whose density was NaN at some rung, where it counts as 0.
     """
 
     posterior: Float[np.ndarray, "chain rung"]
     visits: Float[np.ndarray, "chain rung"]
+    num_nan: Float[np.ndarray, " chain"]

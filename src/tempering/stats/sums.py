@@ -53,10 +53,16 @@ def _slopes(path: AbstractPath, draw: Draw) -> tuple[PerRung, PerRung]:
 
 
 def _with_steps(sums: LogSum, draw: Draw) -> LogSum:
-    """Add one draw; a step past an end, or from a density that is not finite, adds nothing."""
+    """Add one draw; a step past an end, or to or from a density that is NaN, adds nothing."""
     padded = jnp.pad(draw.log_f, 1, constant_values=-jnp.inf)
     log_steps = jnp.stack([padded[draw.origin + 2], padded[draw.origin]]) - padded[draw.origin + 1]
     return sums.add_at(draw.origin, jnp.where(jnp.isnan(log_steps), -jnp.inf, log_steps))
+
+
+def _with_vanished(counts: Int[Array, " rung"], draw: Draw) -> Int[Array, " rung"]:
+    """Add one draw; only if it has a density at its rung and none at the next."""
+    is_positive = jnp.append(draw.log_f > -jnp.inf, True)  # False for NaN; past the end there is nothing to vanish
+    return counts.at[draw.origin].add(is_positive[draw.origin] & ~is_positive[draw.origin + 1])
 
 
 class TemperingStats(AbstractRecord):
@@ -77,18 +83,20 @@ class TemperingStats(AbstractRecord):
     Attributes:
         posterior_sum: Σ_i q(k | x_i), the numerator of ĉ_k in eq. 9, of shape (rung,).
         visits: the number of draws of each rung.
-        origins: the number of draws of x made at each rung, without those that were not finite.
+        origins: the number of draws of x made at each rung, without those that were left out.
         first_end: the end of the ladder that the chain reached first, BOTTOM or TOP; 0 if none.
         last_end: the end that it reached last.
         num_crossings: from one end of the ladder to the other.
         num_draws: the number of draws.
-        num_nonfinite: draws left out because their density was NaN or infinite.
+        num_nonfinite: draws whose density was NaN at some rung, where it counts as 0, and draws left out.
+        num_left_out: draws left out because their density was infinite at some rung, or 0 at every rung.
         betas: the inverse temperatures of the law that was sampled.
         log_prior: its log r_k.
         log_z_guess: its log Ẑ_k − log Ẑ_0.
         slopes: sums for thermodynamic integration, on request.
         steps: Σ f_{k+1}(x)/f_k(x) and Σ f_{k−1}(x)/f_k(x) over the draws made at rung k, for stepping stones, on
             request.
+        num_vanished: the number of draws made at rung k where f_{k+1}(x) is 0; kept with `steps`.
     """
 
     posterior_sum: LogSum | Sum
@@ -99,11 +107,13 @@ class TemperingStats(AbstractRecord):
     num_crossings: Int[Array, "*axes"]
     num_draws: Int[Array, "*axes"]
     num_nonfinite: Int[Array, "*axes"]
+    num_left_out: Int[Array, "*axes"]
     betas: Float[Array, "*axes rung"]
     log_prior: Float[Array, "*axes rung"]
     log_z_guess: Float[Array, "*axes rung"]
     slopes: SlopeSums | None
     steps: LogSum | None
+    num_vanished: Int[Array, "*axes rung"] | None
 
     @classmethod
     def empty(
@@ -125,13 +135,15 @@ class TemperingStats(AbstractRecord):
         law = (ladder.path.betas, ladder.log_prior, ladder.log_z_guess)
         slopes = SlopeSums.empty(ladder) if with_slopes else None
         steps = LogSum.empty((num_rungs, 2)) if with_steps else None
-        return cls(posterior_sum, none, none, zero, zero, zero, zero, zero, *law, slopes, steps)
+        num_vanished = none if with_steps else None
+        return cls(posterior_sum, none, none, zero, zero, zero, zero, zero, zero, *law, slopes, steps, num_vanished)
 
     def update(self, ladder: Ladder, draw: Draw, /) -> "TemperingStats":
         in_log_space = isinstance(self.posterior_sum, LogSum)
         posterior = (ladder.log_rung_posterior if in_log_space else ladder.rung_posterior)(draw.log_f)
-        is_finite = ~jnp.isnan(posterior[0])  # a density that is not finite makes every rung NaN
-        posterior = jnp.where(is_finite, posterior, -jnp.inf if in_log_space else 0.0)
+        is_usable = ~jnp.isnan(posterior[0])  # a draw without q(k | x) has NaN at every rung
+        is_finite = is_usable & ~jnp.any(jnp.isnan(draw.log_f))
+        posterior = jnp.where(is_usable, posterior, -jnp.inf if in_log_space else 0.0)
         end = ladder.ends[draw.rung]
         crossed = (end != 0) & (self.last_end != 0) & (end != self.last_end)
         plain = jnp.exp(posterior) if in_log_space else posterior
@@ -139,14 +151,16 @@ class TemperingStats(AbstractRecord):
             self,
             posterior_sum=self.posterior_sum.add(posterior),
             visits=self.visits.at[draw.rung].add(1),
-            origins=self.origins.at[draw.origin].add(is_finite.astype(jnp.int32)),
+            origins=self.origins.at[draw.origin].add(is_usable.astype(jnp.int32)),
             first_end=jnp.where(self.first_end == 0, end, self.first_end),
             last_end=jnp.where(end == 0, self.last_end, end),
             num_crossings=self.num_crossings + crossed,
             num_draws=self.num_draws + 1,
             num_nonfinite=self.num_nonfinite + ~is_finite,
+            num_left_out=self.num_left_out + ~is_usable,
             slopes=None if self.slopes is None else self.slopes.update(ladder, draw, plain),
             steps=None if self.steps is None else _with_steps(self.steps, draw),
+            num_vanished=None if self.num_vanished is None else _with_vanished(self.num_vanished, draw),
         )
 
     def on_host(self) -> BlockedStats:
@@ -168,12 +182,14 @@ class TemperingStats(AbstractRecord):
             origins=widen(self.origins),
             num_draws=widen(self.num_draws).astype(np.int64),
             num_nonfinite=widen(self.num_nonfinite).astype(np.int64),
+            num_left_out=widen(self.num_left_out).astype(np.int64),
             travel=functools.reduce(Travel.then, travels),
             block_size=int(np.max(self.num_draws)),
             slope_reference=None if slopes is None else _only_row(slopes.reference),
             counted_slopes=None if slopes is None else widen(slopes.counted).astype(np.float64),
             weighted_slopes=None if slopes is None else widen(slopes.weighted).astype(np.float64),
             log_steps=None if self.steps is None else widen(self.steps.log()),
+            num_vanished=None if self.num_vanished is None else widen(self.num_vanished).astype(np.int64),
         )
 
     def __repr__(self) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, TypeAlias
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
@@ -24,7 +25,7 @@ from tempering.warmups.starts import base_positions, uniform_rungs
 
 PerGroup: TypeAlias = Float[np.ndarray, "group rung"]
 _Arrays: TypeAlias = dict[str, np.ndarray]
-_BY_GROUP = ("log_z_guess", "late_posterior", "late_visits", "histogram", "flooded_at", "delta")
+_BY_GROUP = ("log_z_guess", "late_posterior", "late_visits", "late_nans", "histogram", "flooded_at", "delta")
 
 
 class Adjusting(AbstractStageKind):
@@ -88,7 +89,7 @@ class SelfAdjusting(AbstractWarmup):
         position = base_positions(setup.key, path, uniform_rungs(setup.key, path.num_rungs, setup.num_chains))
         guess = jnp.tile(setup.ladder.log_z_guess, (setup.num_chains, 1))
         none, one = jnp.zeros_like(guess), jnp.ones(setup.num_chains)
-        states = Guided(position, guess, guess, none, none, none, 0 * one, one)
+        states = Guided(position, guess, guess, none, none, 0 * one, none, 0 * one, one)
         return Stage.first(Adjusting(), setup.ladder, GuidedTempering(setup.move), states, self.update_steps)
 
     def after(self, setup: Setup, stage: Stage) -> Stage:
@@ -115,13 +116,14 @@ class SelfAdjusting(AbstractWarmup):
             visits=_of_groups(states.late_visits, groups),
             has_slowed=has_flooded if self.rule == "sams" else _of_groups(states.delta, groups) == 0,
             log_prior=np.asarray(stage.ladder.log_prior, np.float64),
+            num_nan=float(_of_groups(states.late_nans, groups).sum()),
         )
 
     def _updated(self, stage: Stage) -> Guided:
         """The states with the Ẑ that this stage's draws lead to."""
         groups, prior = chain_groups(stage.num_chains), np.exp(np.asarray(stage.ladder.log_prior, np.float64))
         before = {name: _of_groups(getattr(stage.states, name), groups) for name in _BY_GROUP}
-        seen = Occupancy(_summed(stage.recording.posterior, groups), _summed(stage.recording.visits, groups))
+        seen = jax.tree.map(lambda by_chain: _summed(by_chain, groups), stage.recording)
         done = stage.number + 1
         after = (self._by_sams if self.rule == "sams" else self._by_wang_landau)(before, seen, done, prior)
         if 2 * done <= self.num_updates:
@@ -129,6 +131,7 @@ class SelfAdjusting(AbstractWarmup):
         else:
             after["late_posterior"] = before["late_posterior"] + seen.posterior
             after["late_visits"] = before["late_visits"] + seen.visits
+            after["late_nans"] = before["late_nans"] + seen.num_nan
         by_chain = [array[groups].astype(np.float32) for array in after.values()]
         return eqx.tree_at(lambda states: [getattr(states, name) for name in after], stage.states, by_chain)
 
@@ -232,5 +235,5 @@ def _of_groups(by_chain: Any, groups: Int[np.ndarray, " chain"]) -> np.ndarray:
     return np.asarray(by_chain, np.float64)[firsts]
 
 
-def _summed(by_chain: Float[np.ndarray, "chain rung"], groups: Int[np.ndarray, " chain"]) -> PerGroup:
+def _summed(by_chain: Float[np.ndarray, "chain *rung"], groups: Int[np.ndarray, " chain"]) -> np.ndarray:
     return np.add.reduceat(by_chain, np.flatnonzero(np.diff(groups, prepend=-1)), axis=0)

@@ -34,9 +34,7 @@ class Carried(eqx.Module):
         return value, jnp.where(jnp.isfinite(value), slope, 0.0)
 
 
-def carried_at(
-    path: AbstractTwoEndedPath, unflatten: Callable[[Array], State], flat: Float[Array, " dim"]
-) -> Carried:
+def carried_at(path: AbstractTwoEndedPath, unflatten: Callable[[Array], State], flat: Float[Array, " dim"]) -> Carried:
     """Both ends and their gradients at one state.
 
     Args:

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from tempering._types import Key, LogF, Rung, Scalar, State
 from tempering.kernels.moves.carried import Carried, carried_at, pick_carried
@@ -78,7 +78,7 @@ class HMC(AbstractSizedMove):
         return eqx.tree_at(lambda move: move.max_leaps, moved, jnp.asarray(leaps, jnp.int32))
 
     def step(self, key: Key, path: AbstractPath, rung: Rung, x: State, size: StepSize) -> tuple[State, MoveInfo]:
-        """One trajectory. It is rejected and marked as divergent where log f or its gradient is not finite."""
+        """One trajectory. It is rejected where log f or its gradient is not finite, and may be marked as divergent."""
         key_momentum, key_leaps, key_accept = jax.random.split(key, 3)
         start, unflatten = flatten_floats(x, "HMC")
         num_leaps = jax.random.randint(key_leaps, (), (3 * self.max_leaps + 3) // 4, self.max_leaps + 1)
@@ -91,7 +91,7 @@ class HMC(AbstractSizedMove):
         end, log_ratio = leapfrog(log_f, Phase(start, momentum), size, num_leaps, max_leaps=self.max_leaps)
         taken, accept_prob = metropolis_accepts(key_accept, log_ratio)
         moved = unflatten(jnp.where(taken, end.position, start))
-        return moved, MoveInfo(accept_prob, size.step_size, ~(log_ratio > -_DIVERGENT))
+        return moved, MoveInfo(accept_prob, size.step_size, _is_divergent(log_ratio, momentum, end.momentum))
 
     def carries(self, path: AbstractPath) -> bool:
         return isinstance(path, AbstractTwoEndedPath)
@@ -131,8 +131,20 @@ class HMC(AbstractSizedMove):
         taken, accept_prob = taken | is_base, jnp.where(is_base, 1.0, accept_prob)
         moved = unflatten(jnp.where(taken, end.position, start))
         assert last.carried is not None
-        info = MoveInfo(accept_prob, size.step_size, ~(log_ratio > -_DIVERGENT) & ~is_base)
+        is_divergent = _is_divergent(log_ratio, momentum, end.momentum) & ~is_base
+        info = MoveInfo(accept_prob, size.step_size, is_divergent)
         return moved, pick_carried(taken, last.carried, carried), info
+
+
+def _is_divergent(log_ratio: Scalar, before: Float[Array, " dim"], after: Float[Array, " dim"]) -> Bool[Array, ""]:
+    """Whether the integrator failed: an energy error of 1000 nats, or a gradient that is NaN.
+
+    A trajectory that starts or ends where f is 0 or NaN has an infinite energy error, or none. It has not failed,
+    unless it came there with far too much kinetic energy.
+    """
+    kinetic = 0.5 * (jnp.sum(after**2) - jnp.sum(before**2))
+    error = jnp.where(jnp.isnan(log_ratio) | (log_ratio == -jnp.inf), kinetic, -log_ratio)
+    return ~(error < _DIVERGENT)
 
 
 class Phase(NamedTuple):

@@ -10,8 +10,8 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
 from tempering._types import Key, Rung, Scalar, State
-from tempering.kernels.moves.move import Evaluations
 from tempering.kernels.moves.metropolis import flatten_floats, metropolis_accepts
+from tempering.kernels.moves.move import Evaluations
 from tempering.kernels.moves.schedule import AbstractSizedMove, StepSize, checked_count, schedule_from
 from tempering.ladder import AbstractPath, MoveInfo
 

@@ -26,6 +26,9 @@ class AbstractDensity(AbstractModel):
         "choose a base that is wider than the target or closer to it, such as `base=tp.Normal(mean, std)`, or "
         "rescale coordinates of very different sizes"
     )
+    divergent_advice: ClassVar[str] = (
+        "take a smaller step, `move=tp.HMC(0.01)`, or choose coordinates whose scale is the same everywhere"
+    )
 
     def move(self) -> AbstractMove:
         return HMC()
@@ -37,6 +40,8 @@ class AbstractDensity(AbstractModel):
         return True
 
     def advice(self, verdict: Verdict) -> str | None:
+        if verdict is Verdict.DIVERGENT:
+            return self.divergent_advice
         if verdict is not Verdict.FROZEN or not self.move().needs_gradient:
             return super().advice(verdict)
         return (
@@ -68,6 +73,10 @@ class AbstractPosterior(AbstractUserDensity):
     prior: eqx.AbstractVar[AbstractBase]
     stuck_advice: ClassVar[str | None] = (
         "standardise the data, non-centre hierarchical parameters, reparametrise correlated ones, or tighten the priors"
+    )
+    divergent_advice: ClassVar[str] = (
+        "non-centre hierarchical parameters (θ = μ + τ z), or tighten the priors. If that is not enough, take a "
+        "smaller step, `move=tp.HMC(0.01)`"
     )
 
     def refuse_base(self, base: Any) -> None:

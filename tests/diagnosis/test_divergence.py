@@ -1,0 +1,69 @@
+"""Divergent trajectories: which of them the answer can bear, and what is said of the others."""
+
+import dataclasses
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.scipy.stats import norm
+
+import tempering as tp
+from samples import healthy
+from tempering import Verdict
+from tempering.diagnosis.divergence import divergences_in_words, divergent
+from tempering.stats import MoveCounts
+
+EVEN = np.full(20, -np.log(20))
+
+
+def _moves(at_middle: float, at_top: float, num_moves: float = 1000.0) -> MoveCounts:
+    shares = np.full(20, 0.3)  # at low rungs, where they do not matter
+    shares[10:15], shares[15:] = at_middle, at_top
+    return MoveCounts(np.full(20, num_moves), np.full(20, 0.6 * num_moves), shares * num_moves)
+
+
+@pytest.mark.parametrize(
+    ("at_middle", "at_top", "std_error", "is_grave"),
+    [
+        (0.02, 0.1, 0.05, True),
+        (0.02, 0.1, 0.3, False),  # less than half an error
+        (0.1, 0.1, 0.05, False),  # not more than on the way
+        (0.0, 0.1, np.inf, False),  # without an error there is another verdict
+        (0.0, 0.009, 0.001, False),  # nine are too few
+    ],
+)
+def test_what_an_answer_can_bear(at_middle, at_top, std_error, is_grave):
+    """Kills: each of the three conditions left out."""
+    assert (divergent(_moves(at_middle, at_top), EVEN, std_error) is not None) is is_grave
+
+
+def test_the_finding_and_the_words_say_how_many():
+    found = divergent(_moves(0.02, 0.1), EVEN, 0.05)
+    assert found is not None
+    assert found.verdict is Verdict.DIVERGENT
+    assert "0.1 of the trajectories at the target diverged, 0.02 at the middle rungs" in found.seen
+    words = divergences_in_words(_moves(0.0, 0.1))
+    assert words.startswith("3500 of 20000 trajectories diverged and were rejected")
+    assert divergences_in_words(None) == divergences_in_words(_moves(0.0, 0.0, 0.0)) == ""
+
+
+def test_the_neck_of_a_funnel_is_named():
+    """v ~ N(0, 3²), x_i ~ N(0, e^v): chains hardly enter the neck. Kills: no finding although log Z is too low."""
+
+    def log_f(x):
+        return norm.logpdf(x[0], 0, 3.0) + jnp.sum(norm.logpdf(x[1:], 0, jnp.exp(x[0] / 2)))
+
+    result = tp.estimate(tp.LogDensity(log_f, tp.Normal(jnp.zeros(3), 3.0)))
+    assert result.diagnosis.found(Verdict.DIVERGENT)
+    assert "trajectories diverged" not in result.summary()  # its finding says so
+
+
+def test_light_tails_only_cost_time():
+    """exp(−x⁴): a fifth of the trajectories fail, at all rungs alike, and the summary says what that means."""
+    model = tp.LogDensity(lambda x: -jnp.sum(x**4), tp.Normal(jnp.zeros(3)))
+    result = tp.estimate(model, num_rungs=20, num_sweeps=300)
+    assert result.num_divergent > 1000
+    assert not result.diagnosis.found(Verdict.DIVERGENT)
+    assert "trajectories diverged and were rejected, which costs time" in result.summary()
+    assert healthy().moves is None
+    assert dataclasses.replace(result, recording=healthy()).summary().endswith(result.verdict.value)
