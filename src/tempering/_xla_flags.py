@@ -1,8 +1,8 @@
 """A flag of XLA that has to be set before JAX starts, because without it JAX can stop for ever on a CPU.
 
-JAX 0.10 runs independent parts of a program at the same time. If they call LAPACK, as a Cholesky factor does, the end of
-such a call is sometimes never noticed: all threads wait, at 0 % of the CPU. No option of a single program prevents this.
-So the flag is added to `XLA_FLAGS` when `tempering` is imported, unless it is there already.
+JAX 0.10 runs independent parts of a program at the same time. If they call LAPACK, as a Cholesky factor does, the end
+of such a call is sometimes never noticed: all threads wait, at 0 % of the CPU. No option of a single program prevents
+this. So the flag is added to `XLA_FLAGS` when `tempering` is imported, unless it is there already.
 """
 
 import importlib.metadata

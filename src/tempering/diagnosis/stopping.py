@@ -22,7 +22,7 @@ MARGIN = 1.2  # the error is itself known to some 7 % for 100 chains, its square
 
 TARGET_ERROR = 0.1  # of log Z, where neither an error nor a length was asked for
 LENGTH = 1000  # sweeps, where the length of the ladder is not known
-_PER_SQUARE = 2.2  # sweeps per squared length in √KL: a round trip takes 1.7 of them on normal targets
+_PER_SQUARE = 2.1  # sweeps per squared length in √KL: a round trip takes 1.7 of them on normal targets
 _SHORTEST = 64  # sweeps; with fewer, 32 blocks would be single draws
 
 

@@ -34,9 +34,9 @@ def ti(
 ) -> LogZ:
     """Thermodynamic integration: log Z_k = log Z_0 + ∫ E_β[s] dβ up to β_k, with s = d log f_β/dβ (eq. 20).
 
-    E_k is the mean of s over the draws made at rung k. Rungs without draws get theirs by interpolation in β (Section 4.3).
-    The rules are "riemann", from the upper end of each step as in the paper, "trapezoid", "simpson", and "corrected",
-    the trapezoid minus h²/12 (V_{k+1} − V_k) with V = d² log Z/dβ² = Var(s) + E[ds/dβ] (Friel, Hurn and Wyse 2014; the
+    E_k is the mean of s over the draws made at rung k. Rungs without draws get theirs by interpolation in β (Section
+    4.3). The rules are "riemann", from the upper end of each step as in the paper, "trapezoid", "simpson", and
+    "corrected", the trapezoid minus h²/12 (V_{k+1} − V_k) with V = d² log Z/dβ² = Var(s) + E[ds/dβ] (Friel, Hurn and Wyse 2014; the
     second term is 0 on a geometric path).
 
     There are two errors. `std_errors` is the noise of the draws. `biases` is the error of the rule between rungs: its

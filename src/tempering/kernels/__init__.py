@@ -19,6 +19,7 @@ from tempering.kernels.continuous import ContinuousTempering as ContinuousTemper
 from tempering.kernels.guided import Guided as Guided
 from tempering.kernels.guided import GuidedTempering as GuidedTempering
 from tempering.kernels.moves import HMC as HMC
+from tempering.kernels.moves import NO_EVALUATIONS as NO_EVALUATIONS
 from tempering.kernels.moves import AbstractGibbsPath as AbstractGibbsPath
 from tempering.kernels.moves import AbstractMove as AbstractMove
 from tempering.kernels.moves import AbstractSizedMove as AbstractSizedMove

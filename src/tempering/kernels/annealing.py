@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from tempering._types import Key, Rung, Rungs, Scalar, State
 from tempering.kernels.tempering import AbstractCarryingKernel, AbstractKernel, Position
-from tempering.ladder import AbstractPath, ClimbDraw, Ladder
+from tempering.ladder import AbstractPath, AbstractTwoEndedPath, ClimbDraw, Ladder
 
 
 class AnnealState(eqx.Module):
@@ -81,7 +81,7 @@ class ClimbUp(AbstractCarryingKernel):
     def __call__(self, key: Key, ladder: Ladder, state: Position) -> tuple[Position, ClimbDraw]:
         path = ladder.path
         rung = jnp.minimum(state.rung + 1, path.num_rungs - 1)
-        if state.carried is None:
+        if state.carried is None or not isinstance(path, AbstractTwoEndedPath):
             before, after = path.log_density(state.x, state.rung), path.log_density(state.x, rung)
         else:
             before, after = (path.log_density_from(path.betas[k], state.carried.log_ends) for k in (state.rung, rung))

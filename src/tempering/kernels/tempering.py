@@ -11,7 +11,7 @@ import jax
 
 from tempering._types import Key, Rung, Rungs, State
 from tempering.kernels.moves import AbstractMove, Evaluations
-from tempering.ladder import AbstractPath, Draw, HeldDraw, Ladder, MoveInfo
+from tempering.ladder import AbstractPath, AbstractTwoEndedPath, Draw, HeldDraw, Ladder, MoveInfo
 
 
 class AbstractKernel(eqx.Module):
@@ -126,7 +126,7 @@ class SimulatedTempering(AbstractCarryingKernel):
         key_move, key_rung = jax.random.split(key)
         path = ladder.path
         new, info = self.moved(key_move, path, state.rung, state)
-        if new.carried is None:
+        if new.carried is None or not isinstance(path, AbstractTwoEndedPath):
             log_f, log_ends = path.log_densities(new.x), None
         else:
             log_ends = new.carried.log_ends

@@ -166,7 +166,8 @@ class AbstractTwoEndedPath(AbstractPath):
             beta: inverse temperatures.
             log_ends: a(x) and b(x).
         """
-        return sum(power(share, end) for share, end in zip(self.shares(beta), log_ends, strict=True))
+        first, second = self.shares(beta)
+        return power(first, log_ends[0]) + power(second, log_ends[1])
 
     def slope_from(self, log_ends: Float[Array, "2"]) -> Scalar:
         """d log f/dβ, the same at every rung, from the two numbers of a state.
@@ -174,8 +175,8 @@ class AbstractTwoEndedPath(AbstractPath):
         Args:
             log_ends: a(x) and b(x).
         """
-        zero, one = self.shares(jnp.zeros(())), self.shares(jnp.ones(()))
-        return sum(power(late - early, end) for early, late, end in zip(zero, one, log_ends, strict=True))
+        first, second = (late - early for early, late in zip(*map(self.shares, jnp.array([0.0, 1.0])), strict=True))
+        return power(first, log_ends[0]) + power(second, log_ends[1])
 
 
 def _derivative(of_betas: Callable[[PerRung], PerRung]) -> Callable[[PerRung], PerRung]:

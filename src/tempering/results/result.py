@@ -14,7 +14,7 @@ from tempering.diagnosis import Diagnosis, occupancy, transition_matrix
 from tempering.diagnosis.divergence import divergences_in_words
 from tempering.estimators import Annealed, Expectation, LogZ
 from tempering.estimators.tempered import log_occupancy
-from tempering.kernels import Evaluations
+from tempering.kernels import NO_EVALUATIONS, Evaluations
 from tempering.ladder import PathLength
 from tempering.models import AbstractModel, named_leaves
 from tempering.results.arviz_tree import to_arviz
@@ -100,7 +100,7 @@ class Result:
     expectation: Expectation | None = None
     target_error: float | None = None
     length: PathLength | None = None
-    evaluations: Evaluations = Evaluations(0, 0)
+    evaluations: Evaluations = NO_EVALUATIONS
 
     @property
     def log_z(self) -> float:

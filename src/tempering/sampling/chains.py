@@ -1,6 +1,7 @@
 """The loop over Markov steps: chains in parallel, in blocks of steps, on any number of devices."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -14,6 +15,7 @@ from tempering._errors import InputError
 from tempering._types import Key
 from tempering.kernels import AbstractKernel
 from tempering.ladder import Ladder
+from tempering.sampling.side_by_side import SideBySide, num_side_by_side
 from tempering.stats import MAX_BLOCK_STEPS
 
 _LANES = {"cpu": 50}  # chains that go through the model together; never changes, see `run`
@@ -76,15 +78,27 @@ def run_chains(
     devices = jax.devices() if devices is None else list(devices)
     lanes = _LANES.get(devices[0].platform, _LANES_ELSEWHERE)
     num_chains = jax.tree.leaves(states)[0].shape[0]
-    mesh = _mesh(devices, -(-num_chains // lanes))
+    num_groups = -(-num_chains // lanes)
+    mesh = _mesh(devices, num_groups)
+    is_one_cpu = mesh.size == 1 and devices[0].platform == "cpu"
+    num_parts = min(num_groups, num_side_by_side(ladder.path)) if is_one_cpu and num_groups > 1 else 1
     spread = NamedSharding(mesh, PartitionSpec("device"))
-    states = jax.device_put(_grouped(states, lanes, mesh.size), spread)
-    chains = jax.device_put(_chain_numbers(num_chains, lanes, mesh.size), spread)
-    for start in range(first_step, num_steps, block_steps):
-        stop = min(start + block_steps, num_steps)
-        bounds = jnp.asarray([start, stop], jnp.int32)
-        states, filled = _walk(mesh, key, ladder, kernel, record, chains, states, bounds)
-        yield Block(stop, _flat(states, num_chains), _flat(filled, num_chains))
+
+    def parts_of(grouped: Any) -> list[Any]:
+        return [jax.device_put(part, spread) for part in _split(grouped, num_parts)]
+
+    chains = parts_of(_chain_numbers(num_chains, lanes, mesh.size * num_parts))
+    parts = parts_of(_grouped(states, lanes, mesh.size * num_parts))
+
+    def walk(bounds: Int[Array, "2"], part: int) -> tuple[Any, Any]:
+        return _walk(mesh, key, ladder, kernel, record, chains[part], parts[part], bounds)
+
+    with SideBySide(num_parts, lambda: walk(jnp.zeros(2, jnp.int32), 0)) as threads:
+        for start in range(first_step, num_steps, block_steps):
+            stop = min(start + block_steps, num_steps)
+            walked = threads.run(partial(walk, jnp.asarray([start, stop], jnp.int32)))
+            parts, filled = [states for states, _ in walked], [record for _, record in walked]
+            yield Block(stop, _flat(parts, num_chains), _flat(filled, num_chains))
 
 
 @eqx.filter_jit
@@ -152,6 +166,17 @@ def _grouped(tree: Any, lanes: int, num_devices: int) -> Any:
     return jax.tree.map(group, tree)
 
 
-def _flat(tree: Any, num_chains: int) -> Any:
+def _split(grouped: Any, num_parts: int) -> list[Any]:
+    """The groups of chains in equal parts."""
+    size = jax.tree.leaves(grouped)[0].shape[0] // num_parts
+    return [jax.tree.map(lambda leaf: leaf[i * size : (i + 1) * size], grouped) for i in range(num_parts)]  # noqa: B023
+
+
+def _flat(parts: list[Any], num_chains: int) -> Any:
     """Back to one chain axis, on the host."""
-    return jax.tree.map(lambda leaf: np.asarray(leaf).reshape(-1, *leaf.shape[2:])[:num_chains], tree)
+
+    def join(*leaves):
+        flat = [np.asarray(leaf).reshape(-1, *leaf.shape[2:]) for leaf in leaves]
+        return (flat[0] if len(flat) == 1 else np.concatenate(flat))[:num_chains]
+
+    return jax.tree.map(join, *parts)

@@ -17,7 +17,7 @@ import numpy as np
 from tempering._types import Key
 from tempering.diagnosis import Diagnosis, diagnose, unequilibrated
 from tempering.estimators import Annealed
-from tempering.kernels import AbstractKernel, AbstractMove, AbstractSizedMove, Evaluations, Position
+from tempering.kernels import NO_EVALUATIONS, AbstractKernel, AbstractMove, AbstractSizedMove, Evaluations, Position
 from tempering.ladder import AbstractPath, Ladder, PathLength
 from tempering.sampling.chains import run_chains
 from tempering.stats import JUST_RTS, MAX_BLOCK_STEPS, Keep, TemperingRecord, TuningSums
@@ -103,7 +103,7 @@ class WarmupSummary:
     length: PathLength | None = None
     is_equilibrated: bool = True
     num_steps: int = 0
-    evaluations: Evaluations = Evaluations(0, 0)
+    evaluations: Evaluations = NO_EVALUATIONS
 
 
 @dataclasses.dataclass(frozen=True)

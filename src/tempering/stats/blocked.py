@@ -58,7 +58,7 @@ class BlockedStats(AbstractHostStatistic):
         block_size: draws in a full block; the last block may have fewer.
         slope_reference: a value near the mean slope of each rung, about which moments are taken; None, as are the
             next three, unless kept on request (see `Keep`).
-        counted_slopes: Σ(s − reference), Σ(s − reference)² and Σ ds/dβ of the slope s, over the draws made at each rung.
+        counted_slopes: Σ(s − reference), Σ(s − reference)² and Σ ds/dβ of the slope s, over the draws made at rung k.
         weighted_slopes: the same over all draws, weighted by q(k | x).
         log_steps: log Σ f_{k+1}(x)/f_k(x) and log Σ f_{k−1}(x)/f_k(x) over the draws made at rung k; −inf past an end.
         num_left_out: draws left out because their density was infinite at some rung, or 0 at every rung; by default

@@ -113,8 +113,8 @@ class Tuning(eqx.Module):
 
 
 def aimed_acceptance(move: AbstractSizedMove) -> float:
-    """The acceptance that steps aim at: 0.8 for trajectories, as in Stan; per gradient, 0.9 is as good."""
-    return 0.8 if move.needs_gradient else move.target_accept
+    """The acceptance that steps aim at: 0.9 for trajectories, whose energy is forgotten only if they are accepted."""
+    return 0.9 if move.needs_gradient else move.target_accept
 
 
 def with_acceptance(schedule: Schedule, acceptance: Float[np.ndarray, " rung"], target: float) -> Schedule:

@@ -1,4 +1,4 @@
-"""The default warm-up: sequential Monte Carlo up the ladder, then a short tempered run that corrects the guess of log Z."""
+"""The default warm-up: sequential Monte Carlo up the ladder, then a short tempered run that corrects log Ẑ."""
 
 import dataclasses
 from typing import Any, ClassVar
@@ -76,7 +76,7 @@ class SequentialStart(AbstractMeasuringWarmup):
     stretch_steps: int = 6
     least_effective: float = 0.5
     num_particles: int = 100
-    equilibration: float = 0.3
+    equilibration: float = 0.2
     min_equilibration: int = 10
 
     def __post_init__(self) -> None:
@@ -105,11 +105,12 @@ class SequentialStart(AbstractMeasuringWarmup):
         num_particles = max(setup.num_chains, self.num_particles)
         x = base_positions(setup.key, setup.ladder.path, np.zeros(num_particles, np.int32)).x
         x = jax.tree.map(np.asarray, x)
-        needs_tuning = isinstance(setup.move, AbstractSizedMove) and not setup.move.is_tuned
-        kind = Climbing(Population.at_base(x), Tuning.at_base(setup.move, x) if needs_tuning else None)
+        move = setup.move
+        tuning = Tuning.at_base(move, x) if isinstance(move, AbstractSizedMove) and not move.is_tuned else None
+        kind = Climbing(Population.at_base(x), tuning)
         slopes = np.asarray(_base_slopes(setup.ladder.path.with_betas(np.array([0.0, 0.5, 1.0])), x), np.float64)
         stretch = self._stretch(setup, kind.past, float(root_kl_lengths(slopes[:, None])[0]))
-        positions = Position(x, np.zeros(num_particles, np.int32))
+        positions = Position(x, jnp.zeros(num_particles, jnp.int32))
         return Stage.first(kind, *self._ready(setup, kind, positions, stretch), self.stretch_steps)
 
     def templates(self, setup: Setup) -> list[Stage]:
@@ -163,7 +164,7 @@ class SequentialStart(AbstractMeasuringWarmup):
             betas, start = np.concatenate([[0.0, low / 2], stretch]), 2
         else:
             betas, start = np.concatenate([[0.0], stretch, [1.0]]), 1
-        rungs = np.full(kind.past.num_particles, start, np.int32)
+        rungs = jnp.full(kind.past.num_particles, start, jnp.int32)
         ladder = Ladder.create(setup.ladder.path.with_betas(betas))
         positions = dataclasses.replace(positions, rung=rungs)  # what they carry holds for any rung
         return ladder, ClimbUp(_locally_tuned(setup.move, kind.tuning)), positions

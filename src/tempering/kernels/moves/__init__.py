@@ -13,6 +13,7 @@ from tempering.kernels.moves.blackjax_move import BlackJAX as BlackJAX
 from tempering.kernels.moves.gibbs import AbstractGibbsPath as AbstractGibbsPath
 from tempering.kernels.moves.gibbs import BlockGibbs as BlockGibbs
 from tempering.kernels.moves.hmc import HMC as HMC
+from tempering.kernels.moves.move import NO_EVALUATIONS as NO_EVALUATIONS
 from tempering.kernels.moves.move import AbstractMove as AbstractMove
 from tempering.kernels.moves.move import Evaluations as Evaluations
 from tempering.kernels.moves.random_walk import BitFlips as BitFlips

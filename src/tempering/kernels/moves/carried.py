@@ -30,7 +30,8 @@ class Carried(eqx.Module):
             beta: an inverse temperature.
         """
         value = path.log_density_from(beta, self.log_ends)
-        slope = sum(jnp.where(share == 0, 0.0, share * end) for share, end in zip(path.shares(beta), self.slopes))
+        shares = jnp.stack(path.shares(beta))[:, None]
+        slope = jnp.sum(jnp.where(shares == 0, 0.0, shares * self.slopes), axis=0)
         return value, jnp.where(jnp.isfinite(value), slope, 0.0)
 
 

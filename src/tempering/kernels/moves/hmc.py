@@ -17,7 +17,6 @@ from tempering.kernels.moves.schedule import AbstractSizedMove, Schedule, StepSi
 from tempering.ladder import AbstractPath, AbstractTwoEndedPath, MoveInfo
 
 MOST_LEAPS = 10  # that a warm-up chooses
-_LONGEST = 1.5  # of the trajectories that a warm-up chooses, in units of the scales: about a quarter of a period
 _DIVERGENT = 1000.0  # nats of energy error: the integrator has left the trajectory
 
 
@@ -63,7 +62,7 @@ class HMC(AbstractSizedMove):
         return 1.35 * num_dims**-0.25  # 9 of 10 trajectories through a normal density are then accepted
 
     def with_schedule(self, schedule: Schedule) -> "HMC":
-        """The same move with other step sizes, and with as many leaps as make a quarter of a period.
+        """The same move with other step sizes, and with as many leaps as fit into a quarter of a period.
 
         The typical step counts, which is the median over the knots.
 
@@ -74,7 +73,7 @@ class HMC(AbstractSizedMove):
         if not self.chooses_leaps:
             return moved
         # Through a standard normal a quarter of a period, after which energies are forgotten, is π/2 long.
-        leaps = np.clip(np.round(_LONGEST / np.median(schedule.step_sizes)), 1, MOST_LEAPS)
+        leaps = np.clip(np.floor(np.pi / 2 / np.median(schedule.step_sizes)), 1, MOST_LEAPS)
         return eqx.tree_at(lambda move: move.max_leaps, moved, jnp.asarray(leaps, jnp.int32))
 
     def step(self, key: Key, path: AbstractPath, rung: Rung, x: State, size: StepSize) -> tuple[State, MoveInfo]:

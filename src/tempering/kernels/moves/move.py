@@ -37,6 +37,9 @@ class Evaluations(NamedTuple):
         return Evaluations(number * self.densities, number * self.gradients)
 
 
+NO_EVALUATIONS = Evaluations(0, 0)
+
+
 class AbstractMove(eqx.Module):
     """A random map of x that leaves f_k invariant, for every rung k of a path. It never adapts itself.
 
@@ -54,7 +57,7 @@ class AbstractMove(eqx.Module):
     @property
     def evaluations(self) -> Evaluations:
         """Evaluations of log f and of its gradient in one move; none for a Gibbs sweep."""
-        return Evaluations(0, 0)
+        return NO_EVALUATIONS
 
     def carries(self, path: AbstractPath) -> bool:
         """Whether `carried_call` can be used: the move passes on what it has evaluated, so that it costs less.

@@ -34,7 +34,8 @@ class StepSize(NamedTuple):
 
     def with_dtype(self, dtype: Any) -> "StepSize":
         """The same numbers in the precision of the states."""
-        return StepSize(*(None if part is None else part.astype(dtype) for part in self))
+        factor = None if self.factor is None else self.factor.astype(dtype)
+        return StepSize(self.step_size.astype(dtype), self.scale.astype(dtype), factor)
 
     def spread(self, noise: Float[Array, " dim"]) -> Float[Array, " dim"]:
         """ε s C n: independent numbers n of unit scale, with the scales and correlations of the coordinates."""
