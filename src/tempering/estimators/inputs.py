@@ -28,6 +28,19 @@ def check_base(log_z_base: float, method: str) -> None:
         )
 
 
+def draws_made(stats: BlockedStats) -> Float[np.ndarray, "chain block rung"]:
+    """Draws of x made at each rung, without those that were left out: they are in no sum.
+
+    Where only visits were counted, these stand for them. `Ladder.sample_rung` leaves a chain at rung 0 when q(k | x) is
+    NaN, so draws that were left out are among the visits there.
+    """
+    if stats.origins is not None:
+        return stats.origins.astype(np.float64)
+    visits = stats.visits.astype(np.float64)
+    visits[..., 0] = np.maximum(visits[..., 0] - stats.num_unused, 0)
+    return visits
+
+
 def nonfinite_draws(*runs: BlockedStats) -> Finding | None:
     """The finding for draws of any of the runs whose density was NaN or infinite."""
     names = ("num_nonfinite", "num_unused", "num_draws")

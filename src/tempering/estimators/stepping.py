@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from tempering._errors import InputError
-from tempering.estimators.inputs import check_base, nonfinite_draws, not_kept
+from tempering.estimators.inputs import check_base, draws_made, nonfinite_draws, not_kept
 from tempering.estimators.log_z import LogZ
 from tempering.estimators.thermodynamic import summed_from_base
 from tempering.estimators.uncertainty import Uncertainty, summed_by_unit, uncertainty_of_mean
@@ -55,7 +55,7 @@ def stepping_stone(stats: TemperingStats | BlockedStats, direction: str = "up", 
     sign, first, origins = (1, 0, slice(None, -1)) if direction == "up" else (-1, 1, slice(1, None))
     from_origins = stats.log_steps[..., origins, first]  # `first` is the rung of the first step's draws, and their side
     log_sums = summed_by_unit(np.where(np.isnan(from_origins), np.inf, from_origins), np.logaddexp)
-    counts = summed_by_unit(stats.origins.astype(np.float64))[:, origins]
+    counts = summed_by_unit(draws_made(stats))[:, origins]
     log_steps = sign * _log_means(log_sums, counts)
     values = log_z_base + summed_from_base(log_steps)
     draws = counts / np.maximum(counts.sum(axis=0), 1)

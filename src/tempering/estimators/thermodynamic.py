@@ -9,7 +9,7 @@ from scipy.integrate import cumulative_simpson, cumulative_trapezoid
 
 from tempering._errors import InputError
 from tempering._types import HostPerRung
-from tempering.estimators.inputs import check_base, nonfinite_draws, not_kept
+from tempering.estimators.inputs import check_base, draws_made, nonfinite_draws, not_kept
 from tempering.estimators.log_z import LogZ
 from tempering.estimators.uncertainty import summed_by_unit, uncertainty_of_mean
 from tempering.findings import unexpectedly_empty, unreached
@@ -36,8 +36,8 @@ def ti(
 
     E_k is the mean of s over the draws made at rung k. Rungs without draws get theirs by interpolation in β (Section
     4.3). The rules are "riemann", from the upper end of each step as in the paper, "trapezoid", "simpson", and
-    "corrected", the trapezoid minus h²/12 (V_{k+1} − V_k) with V = d² log Z/dβ² = Var(s) + E[ds/dβ] (Friel, Hurn and Wyse 2014; the
-    second term is 0 on a geometric path).
+    "corrected", the trapezoid minus h²/12 (V_{k+1} − V_k) with V = d² log Z/dβ² = Var(s) + E[ds/dβ] (Friel, Hurn and
+    Wyse 2014; the second term is 0 on a geometric path).
 
     There are two errors. `std_errors` is the noise of the draws. `biases` is the error of the rule between rungs: its
     distance from the corrected rule, plus the next term of the error of that. It does not fall when the run is made
@@ -96,7 +96,7 @@ class _Curve:
         if rao_blackwell:
             weights, least = np.exp(summed_by_unit(stats.log_sums, np.logaddexp)), _LEAST_WEIGHT
         else:
-            weights, least = summed_by_unit(stats.origins.astype(np.float64)), _LEAST_COUNT
+            weights, least = summed_by_unit(draws_made(stats)), _LEAST_COUNT
         total = weights.sum(axis=0)
         (slopes,), (curvatures,) = _moments(stats, sums.sum(axis=0)[None], total[None], np.full_like(total, least))
         least_left = np.maximum(least, _LEAST_SHARE * total)

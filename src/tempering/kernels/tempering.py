@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 
 from tempering._types import Key, Rung, Rungs, State
 from tempering.kernels.moves import AbstractMove, Evaluations
@@ -81,9 +82,11 @@ class AbstractCarryingKernel(AbstractKernel):
         return Evaluations(own.densities, own.gradients - 1) if self.move.carries(path) else super().evaluations(path)
 
     def prepared(self, path: AbstractPath, states: Position) -> Position:
-        if not self.move.carries(path):
-            return Position(states.x, states.rung)
-        return states if states.carried is not None else _with_carried(self.move, path, states)
+        if (states.carried is not None) == self.move.carries(path):
+            return states
+        if states.carried is not None:
+            return Position(states.x, jnp.asarray(states.rung))
+        return _with_carried(self.move, path, states)
 
     def moved(self, key: Key, path: AbstractPath, rung: Rung, state: Position) -> tuple[Position, MoveInfo]:
         """The position after a move at this rung, which starts from what the state carries, if anything.

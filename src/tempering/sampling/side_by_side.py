@@ -115,4 +115,4 @@ def _has_call_out(jaxpr: Any) -> bool:
 
 
 def _precision() -> bool:
-    return bool(jax.config.jax_enable_x64)
+    return bool(jax.config.read("jax_enable_x64"))

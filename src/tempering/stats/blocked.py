@@ -49,9 +49,6 @@ class BlockedStats(AbstractHostStatistic):
         log_z_guess: log Ẑ_k − log Ẑ_0.
         log_sums: log Σ_i q(k | x_i), the numerator of ĉ_k in eq. 9.
         visits: the number of draws of each rung.
-        origins: the number of draws of x made at each rung, without those that were left out. Given the rung at
-            which it was made, a draw depends on the past only through the move, so that means over these draws are
-            free of the noise of the walk over rungs.
         num_draws: the number of draws in each block.
         num_nonfinite: draws whose density was NaN at some rung, where it counts as 0, and draws left out.
         travel: crossings of the ladder.
@@ -64,6 +61,9 @@ class BlockedStats(AbstractHostStatistic):
         num_left_out: draws left out because their density was infinite at some rung, or 0 at every rung; by default
             all of `num_nonfinite`.
         num_vanished: the number of draws made at rung k where f_{k+1}(x) is 0; kept with `log_steps`.
+        origins: the number of draws of x made at each rung, without those that were left out. Given the rung at which
+            it was made, a draw depends on the past only through the move, so that means over these draws are free of
+            the noise of the walk over rungs. By default as many as there are visits.
     """
 
     betas: HostPerRung
@@ -71,7 +71,6 @@ class BlockedStats(AbstractHostStatistic):
     log_z_guess: HostPerRung
     log_sums: Float[np.ndarray, "chain block rung"]
     visits: Int[np.ndarray, "chain block rung"]
-    origins: Int[np.ndarray, "chain block rung"]
     num_draws: Int[np.ndarray, "chain block"]
     num_nonfinite: Int[np.ndarray, "chain block"]
     travel: Travel
@@ -82,6 +81,7 @@ class BlockedStats(AbstractHostStatistic):
     log_steps: Float[np.ndarray, "chain block rung side"] | None = None
     num_left_out: Int[np.ndarray, "chain block"] | None = None
     num_vanished: Int[np.ndarray, "chain block rung"] | None = None
+    origins: Int[np.ndarray, "chain block rung"] | None = None
 
     @property
     def num_chains(self) -> int:
