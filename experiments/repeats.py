@@ -57,6 +57,38 @@ def repeat(model: tp.AbstractModel, base: Any, truth: float, seeds: range, **set
     return rows
 
 
+def row_of(result: tp.Result, truth: float) -> dict[str, Any]:
+    """One run with default settings: the error, the claimed error, whether the interval covers, the verdict, the cost."""
+    return {
+        "seed": result.seed,
+        "error": result.log_z - truth,
+        "std_error": result.std_error,
+        "covers": _holds(result.interval, truth),
+        "verdict": result.verdict.label,
+        "round_trips": result.diagnosis.round_trips_per_chain,
+        "length": None if result.length is None else result.length.root_kl,
+        "num_sweeps": result.num_sweeps,
+        "num_warmup_sweeps": result.num_warmup_sweeps,
+        "num_evaluations": sum(result.evaluations),
+        "seconds": result.seconds,
+    }
+
+
+def default_summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """What a table shows of runs with default settings."""
+    errors = np.array([row["error"] for row in rows])
+    return {
+        "runs": len(rows),
+        "rmse": float(np.sqrt(np.mean(errors**2))),
+        "bias": float(errors.mean()),
+        "good": sum(row["verdict"] == "good" for row in rows),
+        "covered": sum(row["covers"] for row in rows),
+        "sweeps": int(np.median([row["num_sweeps"] for row in rows])),
+        "gradients": int(np.median([row["num_evaluations"] for row in rows])),
+        "seconds": seconds(rows),
+    }
+
+
 def _knot(result: tp.Result) -> float | None:
     """Where chains that are stuck are held up."""
     rungs = result.diagnosis.rung_chain

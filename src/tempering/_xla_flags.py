@@ -22,7 +22,7 @@ def prevent_hang() -> None:
     if _has_started():
         warnings.warn(
             "JAX computed something before tempering was imported. On a CPU, densities with a Cholesky factor can now "
-            f"stop for ever. Import tempering first, or set XLA_FLAGS={FLAG}=false.",
+            f"stop for ever. Import tempering first, or set the environment variable XLA_FLAGS to {FLAG}=false.",
             stacklevel=3,
         )
         return

@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+from jaxtyping import Float
 
 from tempering._errors import InputError
 from tempering.findings import NAN_IS_ZERO, nonfinite

@@ -95,19 +95,19 @@ class Tuning(eqx.Module):
         scale = np.sqrt(weights @ centred**2)
         previous = self.scales[-1] if len(self.scales) else np.ones_like(scale)
         scale = np.where(scale > 0, scale, previous) if has_scale else np.ones_like(scale)
-        correlation, factors = self.correlation, self.factors
+        correlation, factor = self.correlation, np.zeros((0, 0))
         if len(correlation):
             standard = centred / scale
             memory = _MEMORY if len(self.betas) else 0.0
             now = standard.T @ (weights[:, None] * standard)
             correlation = memory * correlation + (1 - memory) * now
             num_effective = (1 + memory) / (1 - memory) / np.sum(weights**2)
-            factors = np.concatenate([factors, np.linalg.cholesky(shrunk(correlation, num_effective))[None]])
+            factor = np.linalg.cholesky(shrunk(correlation, num_effective))
         return Tuning(
             np.append(self.betas, beta),
             np.append(self.step_sizes, step_size),
             np.concatenate([self.scales, scale[None]]),
-            factors,
+            np.concatenate([self.factors, factor[None]]),
             correlation,
         )
 
