@@ -58,7 +58,7 @@ def repeat(model: tp.AbstractModel, base: Any, truth: float, seeds: range, **set
 
 
 def row_of(result: tp.Result, truth: float) -> dict[str, Any]:
-    """One run with default settings: the error, the claimed error, whether the interval covers, the verdict, the cost."""
+    """One run with default settings: its error, the claimed one, whether the interval covers, the verdict, the cost."""
     return {
         "seed": result.seed,
         "error": result.log_z - truth,
