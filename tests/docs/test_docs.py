@@ -146,8 +146,8 @@ def test_every_marked_block_is_found():
             assert commands_of(block)
 
 
-# What varies from run to run of the demo, because a run decides its own length: the standard deviations of the logarithms
-# of the numbers of a row, over seeds 0 to 29. 0 is for numbers that are given.
+# What varies from run to run of the demo, which decides its own length: standard deviations of the logarithms of the
+# numbers in a row, over seeds 0 to 29. 0 is for numbers that are given.
 SCATTER = {
     "standard error": (0.087, 0, 0.133, 0.251),
     "rungs": (0, 0.023, 0.073, 0.112),

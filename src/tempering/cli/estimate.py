@@ -38,7 +38,7 @@ def estimate_command(
         Option(help="Go on until the standard error is this small and the verdict good; 0.1 without --sweeps."),
     ] = None,
     max_sweeps: Annotated[
-        int | None, Option(help="With --target-error: the most sweeps per chain; 20 times those before the first look by default, at least 5000.")
+        int | None, Option(help="Towards an error: the most sweeps per chain; 20 times the first look by default.")
     ] = None,
     max_time: Annotated[str | None, Option(help="The most time, such as 90s, 10m or 1.5h.")] = None,
     seed: common.SeedFlag = Settings.seed,
