@@ -51,7 +51,7 @@ def draw_error(axes: Axes, betas: np.ndarray, exact: np.ndarray, answer: tp.LogZ
     axes.axhline(0, color=ORANGE, lw=1.4, ls="--", label="exact")
     axes.set_title("The same, minus the exact value")
     axes.set_ylabel("difference in nats")
-    axes.set_ylim(-0.08, 0.12)
+    axes.set_ylim(-0.2, 0.2)
 
 
 def with_both_themes(svg: str) -> str:

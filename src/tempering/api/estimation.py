@@ -58,8 +58,8 @@ def estimate(
     """Estimate log Z of a model by Rao-Blackwellized tempered sampling, with its error and a verdict.
 
     ```python
-    result = tp.estimate(rbm, base=training_data, num_chains=100, num_sweeps=1000, seed=0)
-    print(result)  # log Z = 68.406 ± 0.022, 95 % interval [68.360, 68.449]. Good: ...
+    result = tp.estimate(rbm, base=training_data, seed=0)
+    print(result)  # log Z = 68.366 ± 0.057, 95 % interval [68.259, 68.484]. Good: ...
     ```
 
     Args:
@@ -78,7 +78,7 @@ def estimate(
         move: How x moves, where the model's own way is not wanted: `tp.HMC()`, `tp.RandomWalk()` …
         warmup: "sequential", "annealed", "iterations" (the paper's), "sams", "wang_landau", or an object of
             `tp.warmups`.
-        method: The estimator: "rts", or another that a tempered run allows, such as "ts", "mbar" or "ti_rb".
+        method: The estimator: "auto", or another that a tempered run allows, such as "rts", "ts", "mbar" or "ti_rb".
         seed: Seed of all randomness; the same seed gives the same bits on one machine.
         target_error: Go on until the standard error is at most this and the verdict is good; 0.1 where neither this nor
             `num_sweeps` is given.

@@ -31,14 +31,14 @@ def estimate_command(
     rung_weights: common.RungWeightsFlag = str(Settings.rung_weights),
     warmup: common.WarmupFlag = str(Settings.warmup),
     method: Annotated[
-        str, Option(help="rts, or what else a tempered run gives: auto, ts, rsd, mbar, ti_rb ...")
+        str, Option(help="auto, or what else a tempered run gives: rts, ts, rsd, mbar, ti_rb ...")
     ] = Settings.method,
     target_error: Annotated[
         float | None,
         Option(help="Go on until the standard error is this small and the verdict good; 0.1 without --sweeps."),
     ] = None,
     max_sweeps: Annotated[
-        int | None, Option(help="With --target-error: the most sweeps per chain; by default what the ladder suggests.")
+        int | None, Option(help="Towards an error: the most sweeps per chain; 20 times the first look by default.")
     ] = None,
     max_time: Annotated[str | None, Option(help="The most time, such as 90s, 10m or 1.5h.")] = None,
     seed: common.SeedFlag = Settings.seed,

@@ -67,7 +67,7 @@ class Result:
         betas: The inverse temperatures of the rungs.
         diagnosis: All findings behind the verdict.
         recording: The statistics of the run.
-        annealed: The estimate of the annealing pass, an independent check.
+        annealed: The estimate of the pass of the warm-up, as a check.
         num_chains: Independent chains.
         num_sweeps: Sweeps per chain that count; fewer than asked for if the run was interrupted.
         num_warmup_sweeps: Sweeps per chain before those.
