@@ -234,11 +234,15 @@ def test_leapfrog_can_be_reversed_and_keeps_volume(log_f):
 
 
 @pytest.mark.usefixtures("float64")
-def test_the_energy_error_falls_with_the_square_of_the_step():
-    """At the end of the same time; kills: a first-order scheme, other sizes in the kick than in the drift."""
+@pytest.mark.parametrize("factor", [None, np.array([[1.0, 0.0], [-0.6, 0.8]])], ids=["plain", "dense"])
+def test_the_energy_error_falls_with_the_square_of_the_step(factor):
+    """At the end of the same time.
+
+    Kills: a first-order scheme, other sizes in the kick than in the drift, a factor in place of its transpose.
+    """
 
     def error(position, momentum, num_leaps):
-        size = StepSize(1.2 / num_leaps, jnp.array([0.7, 1.6]))
+        size = StepSize(1.2 / num_leaps, jnp.array([0.7, 1.6]), None if factor is None else jnp.asarray(factor))
         return leapfrog(log_target, Phase(position, momentum), size, num_leaps, max_leaps=320)[1]
 
     counts = jnp.array([40, 80, 160, 320])
