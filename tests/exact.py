@@ -3,7 +3,6 @@
 Everything here is NumPy float64 and written independently of the package's own formulas.
 """
 
-import dataclasses
 import itertools
 
 import jax
@@ -179,8 +178,5 @@ def replicates(seed: int, **keep: bool) -> tuple[list[BlockedStats], float]:
         jax.random.key(seed), ladder, kernel, record, states, num_steps=num_steps, block_steps=num_steps
     )
     whole = block.record.on_host()
-    per_chain = ("log_sums", "visits", "num_draws", "num_nonfinite", "num_left_out")
-    per_chain = (*per_chain, "counted_slopes", "weighted_slopes", "log_steps", "num_vanished")
-    kept = [name for name in per_chain if getattr(whole, name) is not None]
-    cuts = [slice(r * num_chains, (r + 1) * num_chains) for r in range(num_runs)]
-    return [dataclasses.replace(whole, **{n: getattr(whole, n)[c] for n in kept}) for c in cuts], float(truth[-1])
+    runs = np.arange(num_runs * num_chains).reshape(num_runs, num_chains)
+    return [whole.of_chains(chains) for chains in runs], float(truth[-1])

@@ -16,7 +16,7 @@ from tempering.stats import BlockedStats, Recording, Travel
 
 TOLERANCE = 1e-10
 PATH = exact.small_rbm().path(exact.BASE_FREQUENCIES, UNEVEN)
-PER_CHAIN = ("log_sums", "visits", "num_draws", "num_nonfinite", "log_steps")
+PER_CHAIN = ("log_sums", "visits", "origins", "num_draws", "num_nonfinite", "num_left_out", "log_steps", "num_vanished")
 
 
 def unequal_chains(num_chains: int, seed: int = 0) -> Recording:

@@ -167,7 +167,7 @@ def folded(stats, ladder, draws):
 def test_sums_on_the_device_are_those_of_the_draws():
     """300 draws, one of them not finite and left at rung 0, recomputed in float64 from enumerated densities.
 
-    log f of size 10 in float32 is off by some 1e-6, and a sum of n terms by n·6e-8 of itself. Kills: origin for rung,
+    log f of size 10 in float32 is off by some 1e-6, and a sum of n terms by n·6e-8 of itself. Kills: rung for origin,
     up for down, and a mean that counts the draw that was left out.
     """
     path, ladder = rbm_path(UNEVEN), tp.Ladder.create(rbm_path(UNEVEN), None, np.linspace(0, 3, 6))
@@ -180,7 +180,7 @@ def test_sums_on_the_device_are_those_of_the_draws():
     stats = folded(tp.TemperingStats.empty(ladder, with_steps=True), ladder, draws)
     is_used = np.arange(300) != 100
     exact_log_f = exact.log_densities(path)[rows[is_used]]
-    at = [exact_log_f[rungs[1:][is_used] == k] for k in range(6)]
+    at = [exact_log_f[rungs[:-1][is_used] == k] for k in range(6)]
     up = [np.log(np.exp(at[k][:, k + 1] - at[k][:, k]).mean()) for k in range(5)]
     down = [-np.log(np.exp(at[k][:, k - 1] - at[k][:, k]).mean()) for k in range(1, 6)]
     for direction, steps in (("up", up), ("down", down)):

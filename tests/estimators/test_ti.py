@@ -14,7 +14,8 @@ import exact
 import tempering as tp
 from samples import UNEVEN, noisy_slope_stats, slope_stats
 from tempering.estimators import ti
-from tempering.estimators.thermodynamic import RULES, finite_visits
+from tempering.estimators.inputs import draws_made
+from tempering.estimators.thermodynamic import RULES
 from tempering.stats import BlockedStats
 
 TOLERANCE = 1e-10
@@ -314,19 +315,21 @@ def folded(stats, ladder, draws):
 
 @pytest.mark.parametrize("bad", [[np.nan, -np.inf, np.nan], [0.0, 0.0, np.inf], [-np.inf] * 3])
 def test_draws_that_are_not_finite_are_in_no_mean(bad):
-    """The ladder leaves them at rung 0, and there they are not counted. Kills: a mean over all visits."""
+    """Not counted at the rung where they were made, nor at rung 0, where the ladder leaves them.
+
+    Kills: a mean over all draws made at a rung, or over all visits where only these were counted.
+    """
     path, ladder = exact.small_path(), exact.small_ladder()
     rung = ladder.sample_rung(jax.random.key(0), jnp.asarray(bad))
     states = exact.states_of(path, exact.patterns(5)[:8])
     log_f = jax.vmap(path.log_densities)(states).at[3].set(jnp.asarray(bad))
-    rungs = jnp.asarray([0, 1, 2, rung, 0, 2, 1, 2], jnp.int32)
-    kept = folded(
-        tp.TemperingStats.empty(ladder, with_slopes=True), ladder, tp.ladder.Draw(states, rungs, rungs, log_f)
-    )
-    stats = kept.on_host()
-    np.testing.assert_array_equal(finite_visits(stats)[0, 0], [2, 2, 3])
+    origins, rungs = (jnp.asarray(r, jnp.int32) for r in ([1, 0, 2, 1, 2, 1, 0, 1], [0, 1, 2, rung, 0, 2, 1, 2]))
+    draws = tp.ladder.Draw(states, origins, rungs, log_f)
+    stats = folded(tp.TemperingStats.empty(ladder, with_slopes=True), ladder, draws).on_host()
+    np.testing.assert_array_equal(draws_made(stats)[0, 0], [2, 3, 2])
+    np.testing.assert_array_equal(draws_made(dataclasses.replace(stats, origins=None))[0, 0], [2, 2, 3])
     slopes = exact.slope_laws(path)[0][:8]
-    counted = [np.array([slopes[i, k] for i in range(8) if i != 3 and rungs[i] == k]).mean() for k in range(3)]
+    counted = [np.array([slopes[i, k] for i in range(8) if i != 3 and origins[i] == k]).mean() for k in range(3)]
     answer = ti(stats)
     expected = quadrature("trapezoid", stats.betas, np.array(counted), np.zeros(3))
     np.testing.assert_allclose(answer.values, expected, atol=1e-4)  # float32 slopes of size 10
@@ -336,8 +339,8 @@ def test_draws_that_are_not_finite_are_in_no_mean(bad):
 def test_sums_on_the_device_are_those_of_the_draws():
     """300 draws in float32, recomputed in float64 from enumerated slopes.
 
-    A float32 sum of n terms is off by at most n·2⁻²⁴ of Σ|terms|, and each term by some 50 roundings. Kills: origin
-    for rung, a slope at another rung, s² for (s − reference)², counted and weighted exchanged.
+    A float32 sum of n terms is off by at most n·2⁻²⁴ of Σ|terms|, and each term by some 50 roundings. Kills: rung
+    for origin, a slope at another rung, s² for (s − reference)², counted and weighted exchanged.
     """
     path, ladder = rbm_path(UNEVEN), tp.Ladder.create(rbm_path(UNEVEN), None, np.linspace(0, 3, 6))
     rng = np.random.default_rng(7)
@@ -350,7 +353,7 @@ def test_sums_on_the_device_are_those_of_the_draws():
     off = slopes - stats.slope_reference
     moments = np.stack([off, off**2, curvatures], axis=2)
     law = exact.rung_posterior(exact.log_densities(path), np.asarray(stats.log_prior), np.asarray(stats.log_z_guess))
-    stands = np.eye(6)[rungs[1:]]
+    stands = np.eye(6)[rungs[:-1]]
     for weights, sums in ((stands, stats.counted_slopes), (law[rows], stats.weighted_slopes)):
         terms = weights[:, :, None] * moments
         error = np.abs(sums[0, 0] - terms.sum(axis=0))

@@ -59,13 +59,15 @@ def test_log_mean_exp():
 
 @pytest.mark.parametrize("any_range", [True, False])
 def test_sums_of_posteriors_and_visits_are_those_of_the_draws(any_range):
-    """Recomputed in float64 from the draws. Kills: joint for posterior, origin for rung."""
+    """Recomputed in float64 from the draws. Kills: joint for posterior, origin for rung, rung for origin."""
     ladder = exact.small_ladder()
     draws = _draws(200)
     stats = _folded(tp.TemperingStats.empty(ladder, any_range=any_range), ladder, draws).on_host()
     posterior = exact.rung_posterior(np.asarray(draws.log_f, np.float64), exact.LOG_PRIOR, exact.LOG_Z_GUESS)
     np.testing.assert_allclose(np.exp(stats.log_sums[0, 0]), posterior.sum(axis=0), rtol=2e-5)
     np.testing.assert_array_equal(stats.visits[0, 0], np.bincount(draws.rung, minlength=3))
+    np.testing.assert_array_equal(stats.origins[0, 0], np.bincount(draws.origin, minlength=3))
+    assert not np.array_equal(stats.origins, stats.visits)
     assert stats.num_draws[0, 0] == 200
 
 
@@ -79,6 +81,7 @@ def test_a_draw_that_is_not_finite_is_counted(any_range):
     stats = _folded(tp.TemperingStats.empty(ladder, any_range=any_range), ladder, draws).on_host()
     assert stats.num_nonfinite[0, 0] == 3
     assert stats.num_unused[0, 0] == 2
+    np.testing.assert_array_equal(stats.origins[0, 0], np.bincount(draws.origin[2:], minlength=3))  # of those in sums
     used = np.nan_to_num(np.asarray(log_f, np.float64)[2:], nan=-np.inf, neginf=-np.inf)
     posterior = exact.rung_posterior(used, exact.LOG_PRIOR, exact.LOG_Z_GUESS)
     np.testing.assert_allclose(np.exp(stats.log_sums[0, 0]), posterior.sum(axis=0), rtol=1e-5)
@@ -163,6 +166,23 @@ def test_blocks_are_joined_before_they_grow_many():
     posterior = exact.rung_posterior(np.asarray(draws.log_f, np.float64), exact.LOG_PRIOR, exact.LOG_Z_GUESS)
     np.testing.assert_allclose(np.exp(logsumexp(stats.log_sums, axis=(0, 1))), posterior.sum(axis=0), rtol=1e-5)
     np.testing.assert_allclose(np.exp(whole.stats.log_sums[0, 0]), posterior[:250].sum(axis=0), rtol=1e-5)
+
+
+def test_draws_made_at_each_rung_are_counted_in_any_grouping():
+    """Joined, made coarser, cut and taken apart. Kills: counts that stay with the first block, or with all chains."""
+    draws = _draws(120, seed=8)
+    counts = np.bincount(draws.origin, minlength=3)
+    stats = _recording(8, draws, 15).stats
+    np.testing.assert_array_equal(stats.origins.sum(axis=(0, 1)), counts)
+    each = np.array([np.bincount(part, minlength=3) for part in np.asarray(draws.origin).reshape(8, 15)])
+    np.testing.assert_array_equal(stats.origins[0], each)
+    np.testing.assert_array_equal(stats.coarsened().origins[0], each[::2] + each[1::2])
+    np.testing.assert_array_equal(stats.in_one_block().origins[0, 0], counts)
+    np.testing.assert_array_equal(stats.without_first(3).origins[0], each[3:])
+    ladder, rungs = exact.small_ladder(), jnp.stack([draws.origin, draws.rung])
+    chains = dataclasses.replace(jax.tree.map(lambda leaf: jnp.stack([leaf] * 2), draws), origin=rungs)
+    both = jax.vmap(lambda part: _folded(tp.TemperingStats.empty(ladder), ladder, part))(chains).on_host()
+    np.testing.assert_array_equal(both.of_chains(np.array([1])).origins[0, 0], np.bincount(draws.rung, minlength=3))
 
 
 def test_statistics_of_two_ladders_cannot_be_merged():

@@ -79,6 +79,11 @@ class Population(eqx.Module):
         shares = np.bincount(self.families, self.weights, self.num_particles)
         return float(np.sqrt(np.sum((shares - 1 / self.num_particles) ** 2)))
 
+    @property
+    def log_weight_variance(self) -> float:
+        """The variance of the log weights, of those that are not 0."""
+        return float(np.var(self.log_weights[np.isfinite(self.log_weights)]))
+
     def climbed(self, betas: Float[np.ndarray, " step"], steps: ClimbSteps) -> "Population":
         """The population after a few more steps, not yet resampled.
 

@@ -182,7 +182,7 @@ class SequentialStart(AbstractMeasuringWarmup):
         rungs = rungs_by_weight(ladder, setup.num_chains)
         states = Position(past.states_near(betas[rungs]), jnp.asarray(rungs))
         length = lengths.length(betas)
-        annealed = Annealed(ladder.path.log_z_base() + past.log_z[-1], past.std_error, float(np.var(past.log_weights)))
+        annealed = Annealed(ladder.path.log_z_base() + past.log_z[-1], past.std_error, past.log_weight_variance)
         num_steps = max(self.min_equilibration, round(self.equilibration * length.root_kl**2))
         stage = stage.with_found(annealed=annealed, length=length)
         if setup.is_late:

@@ -119,13 +119,15 @@ class HMC(AbstractSizedMove):
         num_leaps = jax.random.randint(key_leaps, (), (3 * self.max_leaps + 3) // 4, self.max_leaps + 1)
         momentum = jax.random.normal(key_momentum, start.shape, start.dtype)
 
-        def force(position):
-            here = carried_at(path, unflatten, position)
-            return Force(*here.force(path, beta), here)
+        def force_from(known):
+            value, slope = known.force(path, beta)
+            return Force(value, jnp.where(is_base, 0.0, slope), known)  # 0 times a slope that is NaN would be NaN
 
-        value, slope = carried.force(path, beta)
-        first = Force(value, jnp.where(is_base, 0.0, slope), carried)
-        end, log_ratio, last = trajectory(force, Phase(start, momentum), first, moving, num_leaps, self.max_leaps)
+        def force(position):
+            return force_from(carried_at(path, unflatten, position))
+
+        begin = Phase(start, momentum)
+        end, log_ratio, last = trajectory(force, begin, force_from(carried), moving, num_leaps, self.max_leaps)
         taken, accept_prob = metropolis_accepts(key_accept, log_ratio)
         taken, accept_prob = taken | is_base, jnp.where(is_base, 1.0, accept_prob)
         moved = unflatten(jnp.where(taken, end.position, start))
