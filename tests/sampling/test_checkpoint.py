@@ -20,6 +20,7 @@ from tempering.sampling.directory import CheckpointError, RunDirectory, write_at
 
 MAGIC = b"tempering checkpoint 1 "
 WARMUPS = {
+    "sequential": tp.SequentialStart(step_length=0.3, stretch_steps=1, num_particles=20, min_equilibration=2),
     "annealed": tp.AnnealedStart(anneal_steps=4, equilibration_steps=(2, 2)),
     "iterations": tp.InitialIterations(steps=4, max_iterations=2),
 }
@@ -98,7 +99,7 @@ def test_a_run_is_resumed_where_blocks_were_joined(tmp_path, monkeypatch):
 
 
 def test_the_words_of_the_settings_name_the_warmups():
-    """Guards that the runs above are those of warmup="annealed" and warmup="iterations"."""
+    """Guards that the runs above are those of warmup="sequential", "annealed" and "iterations"."""
     for name, warmup in WARMUPS.items():
         assert type(tp.api.Settings(warmup=name).make_warmup()) is type(warmup)
 
@@ -126,7 +127,7 @@ def test_a_finished_run_goes_on_with_more_sweeps(tmp_path):
 @pytest.mark.parametrize(("changes", "named"), [
     ({"seed": 4}, "seed (3 there, 4 here)"),
     ({"num_chains": 21}, "num_chains (20 there, 21 here)"),
-    ({"method": "ts"}, "method (rts there, ts here)"),
+    ({"method": "ts"}, "method (auto there, ts here)"),
     ({"rung_weights": "exp:1"}, "ladder ("),
     ({"betas": "geometric"}, "ladder ("),
     ({"warmup": tp.AnnealedStart(anneal_steps=4, equilibration_steps=(2, 3))}, "equilibration_steps=(2, 3)"),
