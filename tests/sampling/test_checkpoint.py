@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import itertools
 import json
 import os
 import random
@@ -11,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -83,6 +85,29 @@ def test_a_run_stopped_at_every_chunk_is_the_uninterrupted_run(tmp_path, warmup,
         assert result.num_sweeps == num_sweeps
     assert answer(result) == answer(whole)
     assert answer(quick(tmp_path / "cut", resume=True, **how)) == answer(whole)  # a finished run, asked again
+
+
+def test_a_run_stopped_while_climbing_goes_on_with_all_that_was_found(tmp_path):
+    """Guards a stage whose arrays grow from one stretch to the next, tuned steps and a random number of leaps included.
+
+    Kills: arrays of the template's size, a schedule or weights that are made anew, keys that begin again.
+    """
+    spreads = np.array([0.3, 1.0, 0.1])
+    model = tp.LogDensity(lambda x: -0.5 * jnp.sum(((x - 1.0) / spreads) ** 2), tp.Normal(jnp.zeros(3), 2.0))
+    how = {"num_chains": 20, "num_sweeps": 32, "seed": 5}
+    seen = []
+    whole = tp.estimate(model, watch=lambda progress: seen.append(progress.stage), **how)
+    num_climbing = seen.count("climbing")
+    assert num_climbing > 6
+    assert seen.count("equilibrating") > 0
+    for stop_at in (1, num_climbing // 2, num_climbing, num_climbing + 1):
+        calls = itertools.count(1)
+        with pytest.raises(Interrupted):
+            tp.estimate(model, out=tmp_path / str(stop_at), watch=lambda _: next(calls) == stop_at, **how)  # noqa: B023
+        again = tp.estimate(model, out=tmp_path / str(stop_at), resume=True, **how)
+        assert answer(again) == answer(whole)
+        assert again.betas.tobytes() == whole.betas.tobytes()
+        assert again.acceptance.tobytes() == whole.acceptance.tobytes()
 
 
 def test_a_run_is_resumed_where_blocks_were_joined(tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.special import logit
 
 import checks
 import exact
@@ -17,6 +18,7 @@ from tempering.ladder import LadderRule, power_betas, respaced_betas
 from tempering.sampling import Setup
 from tempering.stats import Keep, MoveCounts, MoveSums, TuningCounts, TuningSums
 from tempering.warmups import AnnealedStart, InitialIterations, Tuned, tuned_if_needed
+from tempering.warmups.climb_tuning import aimed_acceptance
 from tempering.warmups.tuned import approached, refitted, rescaled
 
 BETAS = np.array([0.0, 0.25, 1.0])
@@ -219,8 +221,9 @@ def test_a_density_in_one_call(move):
     assert result.verdict.is_good, result.diagnosis.findings
     checks.assert_within(result.log_z, LOG_Z, result.std_error)
     acceptance = result.acceptance[1:] if isinstance(move, tp.HMC) else result.acceptance  # no trajectory at β = 0
-    low, high = np.nanmin(acceptance), np.nanmax(acceptance)
-    assert move.target_accept - 0.25 < low < high < move.target_accept + 0.25
+    # ±0.25 about HMC's own target of 0.651 was 1.02 or more in log odds. The warm-up aims at another, 0.9.
+    off = logit(acceptance) - logit(aimed_acceptance(move))
+    assert np.nanmax(np.abs(off)) < 1.02, acceptance.round(2)
     draws = result.draws.resampled(4000, seed=1)
     # Each round trip ends in an independent draw of the target, at least; 5.5 standard errors from so many.
     num = 100 * result.diagnosis.round_trips_per_chain
