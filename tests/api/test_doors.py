@@ -28,7 +28,10 @@ def test_defaults_are_written_once():
     shown = inspect.signature(tp.estimate).parameters
     for name in Settings.__dataclass_fields__:
         assert shown[name].default == getattr(Settings, name), name
-    assert (shown["num_chains"].default, shown["num_sweeps"].default, shown["num_rungs"].default) == (100, 1000, 100)
+    assert (shown["num_chains"].default, shown["num_sweeps"].default, shown["num_rungs"].default) == (100, None, None)
+    assert (shown["warmup"].default, shown["method"].default) == ("sequential", "auto")
+    for door in (tp.compare, tp.estimate_many):  # all their runs have one length
+        assert inspect.signature(door).parameters["num_sweeps"].default == 1000, door.__name__
 
 
 def model():
@@ -44,7 +47,8 @@ def model():
     (lambda: tp.estimate(model(), zzz=1), "It takes: model, base, data"),
     (lambda: tp.estimate(model(), resume=True), "`out`"),
     (lambda: tp.estimate(model(), target_error=0.1, max_seconds="soon"), '"10m"'),
-    (lambda: tp.estimate(model(), max_seconds="10m"), "`target_error`"),
+    (lambda: tp.estimate(model(), max_seconds="later"), '"10m"'),
+    (lambda: tp.estimate(model(), num_sweeps=10, max_sweeps=100), "`target_error`"),
     (lambda: tp.estimate(model(), num_chains=True), "whole number"),
     (lambda: tp.compare(model(), method="rts"), "`methods`"),
     (lambda: tp.compare(model(), target_error=0.1), "`budget`"),
@@ -71,7 +75,7 @@ calls = {
     "tp.RBM": lambda: tp.estimate(np.eye(3)),
     "tp.HMC()": lambda: tp.estimate(rbm, move="hmc"),
     "tp.RandomWalk()": lambda: tp.compare(rbm, move="hmc"),
-    "tp.AnnealedStart()": lambda: tp.estimate(rbm, warmup=3),
+    "tp.SequentialStart()": lambda: tp.estimate(rbm, warmup=3),
     "Estimate both": lambda: tp.log_ratio(rbm, rbm),
 }
 for words, call in calls.items():
@@ -100,8 +104,10 @@ def test_tuning_keeps_an_adaptive_ladder():
     """`warmup=Tuned(AnnealedStart())` respaces as AnnealedStart() alone does. Kills: a capability of the class only."""
     for warmup in (tp.AnnealedStart(), tp.warmups.Tuned(tp.AnnealedStart())):
         assert Settings(warmup=warmup).with_spacing("adaptive").betas == "adaptive"
-    tuned = Settings(warmup=tp.warmups.Tuned(tp.AnnealedStart()), betas="adaptive").make_warmup()
+    tuned = Settings(warmup=tp.warmups.Tuned(tp.AnnealedStart()), betas="adaptive", num_rungs=100).make_warmup()
     assert tuned == tp.warmups.Tuned(tp.AnnealedStart(respaces=True))
+    free = Settings(warmup=tp.warmups.Tuned(tp.AnnealedStart()), betas="adaptive").make_warmup()
+    assert free == tp.warmups.Tuned(Settings(warmup="annealed", betas="adaptive").make_warmup())
     assert Settings(warmup="iterations").with_spacing("adaptive").betas == "power"
 
 

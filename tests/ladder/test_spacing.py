@@ -339,12 +339,17 @@ def test_a_warm_up_that_counts_rungs_needs_a_rule():
 
 def test_words_become_the_warm_up():
     """Kills: a measure or a rule that is dropped on the way, a rule that is given where none is needed."""
-    settings = tp.api.Settings(betas="adaptive:rejection", num_rungs="auto")
-    rule = LadderRule("adaptive:rejection", "ends")
-    expected = AnnealedStart(respaces=True, measure="rejection", chooses_number=True, rule=rule)
-    assert settings.make_warmup() == expected
-    assert tp.api.Settings(betas="adaptive").make_warmup() == AnnealedStart(respaces=True)
-    assert tp.api.Settings(betas="uniform").make_warmup() == AnnealedStart()
+    rule, plain = LadderRule("adaptive:rejection", "ends"), LadderRule("adaptive", "ends")
+    for word, warmup in (("sequential", tp.SequentialStart), ("annealed", AnnealedStart)):
+        expected = warmup(respaces=True, measure="rejection", chooses_number=True, rule=rule)
+        settings = tp.api.Settings(warmup=word, betas="adaptive:rejection", num_rungs="auto")
+        assert settings.make_warmup() == expected
+        given = tp.api.Settings(warmup=word, betas="adaptive", num_rungs=100)
+        assert given.make_warmup() == warmup(respaces=True)
+        free = warmup(respaces=True, chooses_number=True, least_rungs=100, rule=plain)
+        assert tp.api.Settings(warmup=word, betas="adaptive").make_warmup() == free  # 100 rungs at least
+        assert tp.api.Settings(warmup=word, betas="uniform").make_warmup() == warmup()
+    assert type(tp.api.Settings().make_warmup()) is tp.SequentialStart
     assert tp.api.Settings(num_rungs="auto").with_spacing("adaptive").make_betas().shape == (100,)
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import itertools
 import json
 import os
 import random
@@ -9,8 +10,10 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -20,6 +23,7 @@ from tempering.sampling.directory import CheckpointError, RunDirectory, write_at
 
 MAGIC = b"tempering checkpoint 1 "
 WARMUPS = {
+    "sequential": tp.SequentialStart(step_length=0.3, stretch_steps=1, num_particles=20, min_equilibration=2),
     "annealed": tp.AnnealedStart(anneal_steps=4, equilibration_steps=(2, 2)),
     "iterations": tp.InitialIterations(steps=4, max_iterations=2),
 }
@@ -84,6 +88,32 @@ def test_a_run_stopped_at_every_chunk_is_the_uninterrupted_run(tmp_path, warmup,
     assert answer(quick(tmp_path / "cut", resume=True, **how)) == answer(whole)  # a finished run, asked again
 
 
+@pytest.mark.parametrize("mixing", [0.0, 5.0], ids=["independent", "correlated"])
+def test_a_run_stopped_while_climbing_goes_on_with_all_that_was_found(tmp_path, mixing):
+    """Guards a stage whose arrays grow from one stretch to the next, tuned steps and a random number of leaps included.
+
+    With independent coordinates the tempered stages have no factors of correlations, while climbing has.
+    Kills: arrays of the template's size, a schedule or weights that are made anew, keys that begin again, one form of
+    the move for all stages.
+    """
+    whiten = np.diag([3.0, 1.0, 10.0]) + mixing * np.eye(3, k=1)
+    model = tp.LogDensity(lambda x: -0.5 * jnp.sum((whiten @ (x - 1.0)) ** 2), tp.Normal(jnp.zeros(3), 2.0))
+    how = {"num_chains": 20, "num_sweeps": 32, "seed": 5}
+    seen = []
+    whole = tp.estimate(model, watch=lambda progress: seen.append(progress.stage), **how)
+    num_climbing = seen.count("climbing")
+    assert num_climbing > 6
+    assert seen.count("equilibrating") > 0
+    for stop_at in (1, num_climbing // 2, num_climbing, num_climbing + 1, seen.index("sampling") + 3):
+        calls = itertools.count(1)
+        with suppress(Interrupted):
+            tp.estimate(model, out=tmp_path / str(stop_at), watch=lambda _: next(calls) == stop_at, **how)  # noqa: B023
+        again = tp.estimate(model, out=tmp_path / str(stop_at), resume=True, **how)
+        assert answer(again) == answer(whole)
+        assert again.betas.tobytes() == whole.betas.tobytes()
+        assert again.acceptance.tobytes() == whole.acceptance.tobytes()
+
+
 def test_a_run_is_resumed_where_blocks_were_joined(tmp_path, monkeypatch):
     """Guards block sizes that doubled before the stop, and a last block that is not yet full."""
     monkeypatch.setattr("tempering.stats.blocked._MAX_BLOCKS", 6)  # instead of 64, which would take many sweeps
@@ -98,7 +128,7 @@ def test_a_run_is_resumed_where_blocks_were_joined(tmp_path, monkeypatch):
 
 
 def test_the_words_of_the_settings_name_the_warmups():
-    """Guards that the runs above are those of warmup="annealed" and warmup="iterations"."""
+    """Guards that the runs above are those of warmup="sequential", "annealed" and "iterations"."""
     for name, warmup in WARMUPS.items():
         assert type(tp.api.Settings(warmup=name).make_warmup()) is type(warmup)
 
@@ -126,7 +156,7 @@ def test_a_finished_run_goes_on_with_more_sweeps(tmp_path):
 @pytest.mark.parametrize(("changes", "named"), [
     ({"seed": 4}, "seed (3 there, 4 here)"),
     ({"num_chains": 21}, "num_chains (20 there, 21 here)"),
-    ({"method": "ts"}, "method (rts there, ts here)"),
+    ({"method": "ts"}, "method (auto there, ts here)"),
     ({"rung_weights": "exp:1"}, "ladder ("),
     ({"betas": "geometric"}, "ladder ("),
     ({"warmup": tp.AnnealedStart(anneal_steps=4, equilibration_steps=(2, 3))}, "equilibration_steps=(2, 3)"),

@@ -96,18 +96,22 @@ def test_initial_iterations_that_run_out_say_so(ladder):
     assert [stage.kind.label for stage in stages] == ["initial iterations"] * 2 + ["sampling"]
     assert not stages[-1].warmup.is_equilibrated
     warmup = tp.InitialIterations(steps=1, max_iterations=2)
-    result = tp.estimate(exact.small_rbm(), exact.BASE_FREQUENCIES, warmup=warmup, num_chains=20, num_rungs=11)
+    result = tp.estimate(
+        exact.small_rbm(), exact.BASE_FREQUENCIES, warmup=warmup, num_chains=20, num_rungs=11, num_sweeps=1000
+    )
     assert tp.Verdict.UNEQUILIBRATED in {finding.verdict for finding in result.diagnosis.findings}
 
 
-@pytest.mark.parametrize("name", ["annealed", "iterations"])
+@pytest.mark.parametrize("name", ["sequential", "annealed", "iterations"])
 def test_the_one_call_door_is_these_pieces_put_together(name):
     """Bit for bit: every stage has a key of its own. Kills: one key for all stages, another order of stages."""
     rbm, betas = exact.small_rbm(), tp.ladder.uniform_betas(5)
-    warmup = {"annealed": tp.AnnealedStart(20, (10, 10)), "iterations": tp.InitialIterations(10, 3)}[name]
+    warmups = tp.SequentialStart(num_particles=40), tp.AnnealedStart(20, (10, 10)), tp.InitialIterations(10, 3)
+    warmup = dict(zip(("sequential", "annealed", "iterations"), warmups, strict=True))[name]
     ladder = tp.Ladder.create(rbm.path(exact.BASE_FREQUENCIES, betas))
     by_hand = _drive(warmup, ladder, 30, 40, seed=7)[-1]
-    result = tp.estimate(rbm, exact.BASE_FREQUENCIES, num_chains=30, num_sweeps=40, betas=betas, warmup=warmup, seed=7)
+    how = {"num_chains": 30, "num_sweeps": 40, "betas": betas, "warmup": warmup, "seed": 7}
+    result = tp.estimate(rbm, exact.BASE_FREQUENCIES, method="rts", **how)
     assert result.log_z == tp.rts(by_hand.recording.stats, log_z_base=ladder.path.log_z_base()).log_z
 
 

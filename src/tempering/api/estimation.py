@@ -151,7 +151,7 @@ def _run(job: Job, directory: StageDirectory | None, watch: Watch | None, max_se
             if stage.done == 0:
                 continue
             seconds = time.perf_counter() - started
-            if directory is not None:
+            if directory is not None and not setup.is_late:  # what resuming goes on from owes nothing to the clock
                 directory.save(stage, before + seconds)
             if watch is not None and watch(job.progress(stage)):
                 return _Ending(stage, before + seconds)
@@ -160,7 +160,8 @@ def _run(job: Job, directory: StageDirectory | None, watch: Watch | None, max_se
                 break
         assert stage is not None
         if is_late and not stage.is_sampling:
-            setup, stage = dataclasses.replace(setup, is_late=True), dataclasses.replace(stage, num_steps=stage.done)
+            setup = dataclasses.replace(setup, is_late=True)
+            stage = stage if stage.kind.is_whole else dataclasses.replace(stage, num_steps=stage.done)
             continue
         decision = END if is_late else job.decision(stage)
         if decision.ends:

@@ -113,4 +113,7 @@ class Annealed:
         """
         gap = answer.log_z - self.log_z
         excused = min(max(gap, 0.0), self.log_weight_variance / 2)
-        return float(abs(gap - excused) / np.hypot(answer.std_error, self.std_error))
+        std_error = np.hypot(answer.std_error, self.std_error)
+        if np.isinf(std_error):
+            return 0.0  # of a rung that was not reached the answer is infinite too
+        return float(abs(gap - excused) / std_error)

@@ -233,7 +233,8 @@ def error_by_tours(tours: Tours | None) -> float:
     square_base, product, square_target = tours.products.sum(axis=0)
     if min(base, target) <= 0:
         return np.nan
-    return float(np.sqrt(square_base / base**2 - 2 * product / (base * target) + square_target / target**2))
+    variance = square_base / base**2 - 2 * product / (base * target) + square_target / target**2
+    return float(np.sqrt(max(variance, 0.0)))  # of sums in float32, which may round to a difference below 0
 
 
 def _ratio(other: float, chains: float) -> float:

@@ -43,18 +43,28 @@ class StageDirectory(RunDirectory):
         """The saved stage and the seconds it had taken; None where there is nothing to resume.
 
         Args:
-            templates: A stage of each kind that may have been saved, see `checkpoint_templates`.
+            templates: A stage of each kind and form that may have been saved, see `checkpoint_templates`.
             keep: What the run keeps, as it did when the stage was saved.
         """
-        by_kind = {type(stage.kind).__name__: stage for stage in templates}
-        return self.read(lambda about, arrays: _restored(by_kind[about["kind"]], keep, about, arrays))
+        by_form = {_form(stage): stage for stage in templates}
+
+        def restored(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[Stage, float]:
+            num_arrays = sum(name.startswith("kernel.") for name in arrays)
+            return _restored(by_form[about["kind"], num_arrays], keep, about, arrays)
+
+        return self.read(restored)
 
 
 def checkpoint_templates(warmup: AbstractWarmup, setup: Setup) -> list[Stage]:
-    """A stage of every kind that a run passes through, to be filled with what was saved."""
+    """A stage of every kind and form that a run may pass through, to be filled with what was saved."""
     before = warmup.templates(setup)
-    tuned = dataclasses.replace(setup, move=before[0].move)
-    return [*before, tuned.tempered_template(Sampling())]
+    moves = {_form(stage)[1]: stage.move for stage in before}.values()
+    return [*before, *(dataclasses.replace(setup, move=move).tempered_template(Sampling()) for move in moves)]
+
+
+def _form(stage: Stage) -> tuple[str, int]:
+    """The kind of a stage, and how many arrays its kernel has: a move may be tuned with or without correlations."""
+    return type(stage.kind).__name__, len(jax.tree.leaves(eqx.filter(stage.kernel, eqx.is_array)))
 
 
 def _restored(like: Stage, keep: Keep, about: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[Stage, float]:

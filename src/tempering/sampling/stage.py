@@ -29,6 +29,7 @@ class AbstractStageKind(eqx.Module):
     label: ClassVar[str]  # what people read while it runs, such as "annealing"
     num_blocks: ClassVar[int] = 8  # into which a stage is cut, so that a drift can be seen
     is_sampling: ClassVar[bool] = False  # whether its draws count
+    is_whole: ClassVar[bool] = False  # whether it must be walked to its end, even when the time is up
     is_tempered: ClassVar[bool] = False  # whether chains walk over the rungs under one guess of log Z
     tries_step_sizes: ClassVar[bool] = False  # whether moves may try other step sizes here, to be tuned by
     record: ClassVar[Any]  # the class of what one chain keeps of one block

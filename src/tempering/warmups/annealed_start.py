@@ -19,6 +19,7 @@ class Annealing(AbstractStageKind):
     """A pass along the ladder, up or down, whose log weights are recorded."""
 
     label: ClassVar[str] = "annealing"
+    is_whole: ClassVar[bool] = True  # the weights of half a pass say nothing about the target
     record: ClassVar[Any] = AnnealRecord
 
 

@@ -95,11 +95,13 @@ class SelfAdjusting(AbstractWarmup):
     def after(self, setup: Setup, stage: Stage) -> Stage:
         """Another short run with corrected Ẑ; after the last one, sampling."""
         states = self._updated(stage)
-        if not self.is_last_run(stage):
+        is_last = self.is_last_run(stage)
+        if not (is_last or setup.is_late):
             return stage.next(Adjusting(), setup.ladder, stage.kernel, states, self.update_steps)
         adjusted = self.outcome(stage)
         better = setup.ladder.with_log_z(adjusted.log_z.mean(axis=0))
-        return setup.sampling_after(stage.with_found(is_equilibrated=adjusted.is_equilibrated), better, states.position)
+        found = stage.with_found(is_equilibrated=is_last and adjusted.is_equilibrated)
+        return setup.sampling_after(found, better, states.position)
 
     def is_last_run(self, stage: Stage) -> bool:
         """Whether no other short run follows this one."""

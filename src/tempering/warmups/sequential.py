@@ -115,7 +115,10 @@ class SequentialStart(AbstractMeasuringWarmup):
 
     def templates(self, setup: Setup) -> list[Stage]:
         first = self.first(setup)
-        return [first, dataclasses.replace(setup, move=first.move).tempered_template(Correcting())]
+        moves = [first.move]
+        if isinstance(first.kind, Climbing) and first.kind.tuning is not None:
+            moves.append(_without_factors(first.move))  # correlations may turn out not to be worth their cost
+        return [first, *(dataclasses.replace(setup, move=move).tempered_template(Correcting()) for move in moves)]
 
     def after(self, setup: Setup, stage: Stage) -> Stage:
         """Climb on; then correct the guess of log Z once; then sample."""
@@ -211,6 +214,11 @@ def _locally_tuned(move: AbstractMove, tuning: Tuning | None) -> AbstractMove:
     if tuning is None or not isinstance(move, AbstractSizedMove):
         return move
     return move.with_schedule(tuning.local_schedule())
+
+
+def _without_factors(move: AbstractMove) -> AbstractMove:
+    assert isinstance(move, AbstractSizedMove)
+    return move.with_schedule(dataclasses.replace(move.schedule, factor_betas=None, factors=None))
 
 
 def _refined(stage: Stage) -> AbstractMove:
