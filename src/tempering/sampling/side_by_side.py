@@ -62,8 +62,13 @@ class SideBySide:
 
 def num_side_by_side(path: AbstractPath) -> int:
     """How many programs may run at once for chains on this path: as many as there are cores, or one."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = num_cores()
     return 1 if cores == 1 or calls_out(path) else cores
+
+
+def num_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def calls_out(path: AbstractPath) -> bool:

@@ -131,7 +131,7 @@ def with_acceptance(schedule: Schedule, acceptance: Float[np.ndarray, " rung"], 
     return dataclasses.replace(schedule, step_sizes=jnp.asarray(step_sizes, jnp.float32))
 
 
-def shrunk(correlation: Float[np.ndarray, "dim dim"], num_rows: float) -> Float[np.ndarray, "dim dim"]:
+def shrunk(correlation: Float[np.ndarray, "dim dim"], num_rows: float | int) -> Float[np.ndarray, "dim dim"]:
     """Correlations shrunk towards none, as far as so few rows demand (Chen, Wiesel, Eldar and Hero 2010, eq. 23).
 
     Args:

@@ -1,0 +1,116 @@
+"""Sequential Monte Carlo up the ladder: weights, resampling, ancestors, and what it leaves for the tempered run."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import checks
+import exact
+import tempering as tp
+from tempering.sampling import Setup, walk_stages
+from tempering.stats import ClimbSteps
+from tempering.warmups.climb_tuning import shrunk
+from tempering.warmups.population import Population
+
+
+def _climbed(population: Population, betas, increments) -> Population:
+    increments = np.asarray(increments, np.float64)
+    num = len(increments)
+    return population.climbed(np.asarray(betas), ClimbSteps(increments, np.zeros(num), np.zeros(num, np.int64)))
+
+
+def test_log_z_is_the_log_of_the_mean_weight_at_every_step():
+    """Kills: means over particles of log weights, increments that are not summed, weights that are forgotten."""
+    base = Population.at_base(np.arange(3.0))
+    increments = np.array([[0.1, 1.0], [-2.0, 0.3], [0.7, -0.4]])
+    once = _climbed(base, [0.3, 1.0], increments)
+    expected = [0.0, *np.log(np.exp(np.cumsum(increments, axis=1)).mean(axis=0))]
+    np.testing.assert_allclose(once.log_z, expected, rtol=1e-12)
+    halves = _climbed(_climbed(base, [0.3], increments[:, :1]), [1.0], increments[:, 1:])
+    np.testing.assert_allclose(halves.log_z, expected, rtol=1e-12)
+    np.testing.assert_allclose(halves.weights, once.weights, rtol=1e-12)
+
+
+def test_a_weight_that_is_not_finite_counts_as_zero_and_a_dead_population_goes_on():
+    base = Population.at_base(np.arange(4.0))
+    some = _climbed(base, [1.0], [[0.0], [np.nan], [np.inf], [-np.inf]])
+    np.testing.assert_allclose(some.log_z, [0.0, np.log(1 / 4)])
+    np.testing.assert_allclose(some.weights, [1.0, 0.0, 0.0, 0.0])
+    dead = _climbed(base, [1.0], np.full((4, 1), -np.inf))
+    assert np.isfinite(dead.log_z).all()
+    np.testing.assert_allclose(dead.weights, 0.25)
+
+
+def test_resampling_follows_the_weights_and_remembers_ancestors():
+    """Kills: families that are not picked along, resampling of a population that does not need it."""
+    heavy = _climbed(Population.at_base(np.arange(4.0)), [0.5], np.log([[6.0], [1.0], [1.0], [0.001]]))
+    new, states = heavy.resampled(np.arange(4.0), 0.5, 0.6)
+    assert heavy.effective_share < 0.6
+    assert list(new.families) == list(states.astype(int))
+    assert list(states).count(0.0) in (2, 3)
+    np.testing.assert_allclose(new.weights, 0.25)
+    same, _ = heavy.resampled(np.arange(4.0), 0.5, 0.1)
+    assert same is heavy
+
+
+def test_the_error_counts_families():
+    """Without resampling it is that of the mean weight; two particles of one family are no two draws."""
+    weights = np.array([1.0, 2.0, 3.0, 2.0])
+    apart = _climbed(Population.at_base(np.zeros(4)), [1.0], np.log(weights)[:, None])
+    np.testing.assert_allclose(apart.std_error, np.sqrt(np.sum((weights / 8 - 0.25) ** 2)))
+    one_family, _ = apart.resampled(np.zeros(4), 0.5, 2.0)
+    assert one_family.std_error > 0
+
+
+def test_kept_states_come_from_the_place_that_is_asked_for():
+    population = Population.at_base(np.full(8, 0.0))
+    for beta in (0.25, 0.5, 1.0):
+        population = _climbed(population, [beta], np.zeros((8, 1))).keeping(np.full(8, beta), 0.5)
+    np.testing.assert_allclose(population.states_near(np.array([0.0, 0.26, 0.49, 1.0])), [0.0, 0.25, 0.5, 1.0])
+    for _ in range(20):
+        population = population.keeping(np.full(8, 1.0), 0.5)
+    assert len(population.kept_betas) <= 4 * 8
+
+
+def test_correlations_of_noise_are_shrunk_away_and_true_ones_stay():
+    rng = np.random.default_rng(5)
+    noise = np.corrcoef(rng.normal(size=(60, 40)).T)
+    assert np.linalg.cond(shrunk(noise, 60)) < 2 < np.linalg.cond(noise)
+    places = np.arange(40)
+    true = 0.9 ** np.abs(places[:, None] - places)
+    draws = rng.multivariate_normal(np.zeros(40), true, 200)
+    factor = np.linalg.cholesky(shrunk(np.corrcoef(draws.T), 200))
+    whitened = np.linalg.solve(factor, np.linalg.solve(factor, true).T)
+    assert np.linalg.cond(whitened) < np.linalg.cond(true) / 5
+
+
+@pytest.fixture(scope="module")
+def passes() -> list:
+    """The end of the climb on a model that can be enumerated, for several seeds."""
+    path = exact.small_rbm().path(exact.BASE_FREQUENCIES, tp.ladder.uniform_betas(11))
+    ends = []
+    for seed in range(40):
+        setup = Setup(jax.random.key(seed), tp.Ladder.create(path), tp.BlockGibbs(), 50, 1)
+        stages = walk_stages(tp.SequentialStart(), setup)
+        ends.append(next(stage for stage in stages if stage.kind.is_tempered))
+    return ends
+
+
+def test_the_pass_gives_log_z_at_every_rung(passes):
+    """Kills: a weight taken after the move, a rung skipped, increments of a stretch lost."""
+    path = passes[0].ladder.path
+    log_z = exact.small_rbm().exact_log_z() - path.log_z_base()
+    found = np.array([np.asarray(stage.ladder.log_z_guess, np.float64) for stage in passes])
+    checks.assert_mean(np.exp(found[:, -1] - log_z), 1.0)
+
+
+def test_a_longer_ladder_takes_more_steps():
+    lengths = []
+    for scale in (0.3, 0.03):
+        density = tp.LogDensity(lambda x, s=scale: -0.5 * jnp.sum((x / s) ** 2), base=tp.Normal(jnp.zeros(2)))
+        ladder = tp.Ladder.create(density.path(None, tp.ladder.uniform_betas(5)))
+        stages = walk_stages(tp.SequentialStart(), Setup(jax.random.key(1), ladder, tp.HMC(), 50, 1))
+        lengths.append(next(stage for stage in stages if stage.kind.is_tempered).warmup)
+    assert lengths[1].num_steps > 1.3 * lengths[0].num_steps
+    assert lengths[1].length.root_kl > 1.3 * lengths[0].length.root_kl
