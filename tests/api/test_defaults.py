@@ -6,6 +6,9 @@ import pytest
 
 import checks
 import tempering as tp
+from tempering.diagnosis import Goal
+from tempering.diagnosis.stopping import first_look
+from tempering.ladder import PathLength
 from tempering.ladder.step_lengths import LONGEST_STEP
 from tempering.verdicts import Verdict
 from tempering.warmups import Tuned
@@ -34,10 +37,19 @@ CASES = {"rbm": (small_rbm, small_rbm().exact_log_z()), "density": (small_densit
 # Nothing but a model.
 
 
+@pytest.mark.parametrize(("root_kl", "look"), [(0.0, 64), (5.0, 64), (10.0, 210), (30.1, 1903), (np.inf, 1000)])
+def test_the_first_look_grows_with_the_square_of_the_length(root_kl, look):
+    """2.1 × 30.1² = 1902.6. Kills: another factor, no square, no least length, rounding down."""
+    length = PathLength(root_kl=root_kl, barrier=1.0, longest_step=1.0)
+    assert first_look(length) == look
+    assert Goal.from_settings(None, None, None, length) == Goal(0.1, max(5000, 20 * look))
+    assert first_look(None) == 1000
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_a_run_ends_when_its_error_is_small_and_nothing_is_wrong(case):
-    """Guards the promise of the first page. Kills: a first look that ignores the ladder's length, another target, a
-    note without a length, evaluations of one chain or of sampling alone, gradients where there are none."""
+    """Guards the promise of the first page. Kills: another target, a note without a length, evaluations of one chain or
+    of sampling alone, gradients where there are none."""
     (make, truth), notes = CASES[case], []
     result = tp.estimate(make(), watch=lambda progress: notes.append((progress.stage, progress.note)))
     assert result.std_error <= 0.1
