@@ -29,6 +29,8 @@ def test_annealing_is_excused_only_on_its_low_side():
     assert Annealed(8.0, 0.1, 4.0).disagreement(answer) == pytest.approx(0.0)
     assert Annealed(7.0, 0.1, 4.0).disagreement(answer) == pytest.approx(1 / np.hypot(0.1, 0.1))
     assert Annealed(12.0, 0.1, 4.0).disagreement(answer) == pytest.approx(2 / np.hypot(0.1, 0.1))
+    few, many = (Annealed(12.0, 0.1, 4.0, families).disagreement(answer) for families in (5.0, 1e6))
+    assert few < 0.5 * many
 
 
 def test_transition_matrix_is_row_normalised():

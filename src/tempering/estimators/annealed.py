@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 from jaxtyping import Float
+from scipy.special import ndtri, stdtrit
 
 from tempering._errors import InputError
 from tempering._logspace import log_mean_exp
@@ -14,6 +15,8 @@ from tempering.estimators.uncertainty import Uncertainty, uncertainty_by_jackkni
 from tempering.findings import nonfinite
 from tempering.stats import chain_groups
 from tempering.verdicts import Finding
+
+_BY_CHANCE = 3e-5  # in one tail: beyond 4 standard errors of a normal law
 
 
 def ais(log_weights: Float[np.ndarray, "chain rung"], *, log_z_base: float = 0.0) -> LogZ:
@@ -84,11 +87,14 @@ class Annealed:
         log_z: log Z of the target by annealed importance sampling.
         std_error: Its standard error.
         log_weight_variance: The variance of the log weights at the target, of those that are not 0.
+        num_families: The effective number of independent parts that the error was estimated from, where they are few:
+            particles of sequential Monte Carlo with a common ancestor are one part.
     """
 
     log_z: float
     std_error: float
     log_weight_variance: float
+    num_families: float | None = None
 
     @classmethod
     def from_weights(cls, log_weights: Float[np.ndarray, "chain rung"], log_z_base: float) -> "Annealed":
@@ -106,14 +112,21 @@ class Annealed:
     def disagreement(self, answer: LogZ) -> float:
         """The standard errors between this check and an answer, as far as its bias cannot explain the difference.
 
-        Annealing with log weights of standard deviation σ may be too low by σ²/2.
+        Annealing with log weights of standard deviation σ may be too low by σ²/2. An error from a few families is
+        itself known poorly. It is widened by as much as Student's law is wider than a normal one where chance is
+        excluded.
 
         Args:
             answer: Another estimate of the same log Z.
         """
         gap = answer.log_z - self.log_z
         excused = min(max(gap, 0.0), self.log_weight_variance / 2)
-        std_error = np.hypot(answer.std_error, self.std_error)
+        std_error = np.hypot(answer.std_error, self.std_error * self._widening())
         if np.isinf(std_error):
             return 0.0  # of a rung that was not reached the answer is infinite too
         return float(abs(gap - excused) / std_error)
+
+    def _widening(self) -> float:
+        if self.num_families is None:
+            return 1.0
+        return float(stdtrit(max(self.num_families - 1, 1.0), 1 - _BY_CHANCE) / ndtri(1 - _BY_CHANCE))

@@ -84,6 +84,11 @@ class Population(eqx.Module):
         """The variance of the log weights, of those that are not 0."""
         return float(np.var(self.log_weights[np.isfinite(self.log_weights)]))
 
+    @property
+    def num_families(self) -> float:
+        """1 / Σ_a W_a²: the effective number of families, which are independent."""
+        return float(1 / np.sum(np.bincount(self.families, self.weights, self.num_particles) ** 2))
+
     def climbed(self, betas: Float[np.ndarray, " step"], steps: ClimbSteps) -> "Population":
         """The population after a few more steps, not yet resampled.
 

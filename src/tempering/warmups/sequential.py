@@ -185,7 +185,8 @@ class SequentialStart(AbstractMeasuringWarmup):
         rungs = rungs_by_weight(ladder, setup.num_chains)
         states = Position(past.states_near(betas[rungs]), jnp.asarray(rungs))
         length = lengths.length(betas)
-        annealed = Annealed(ladder.path.log_z_base() + past.log_z[-1], past.std_error, past.log_weight_variance)
+        log_z = ladder.path.log_z_base() + past.log_z[-1]
+        annealed = Annealed(log_z, past.std_error, past.log_weight_variance, past.num_families)
         num_steps = max(self.min_equilibration, round(self.equilibration * length.root_kl**2))
         stage = stage.with_found(annealed=annealed, length=length)
         if setup.is_late:
