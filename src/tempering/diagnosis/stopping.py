@@ -18,8 +18,6 @@ MIN_GROWTH, MAX_GROWTH = 1.4, 4.0  # of a run's length from one look to the next
 BUDGET = 20  # times the first look, where none is given
 MIN_BUDGET = 5000  # sweeps, where none is given
 MARGIN = 1.2  # the error is itself known to some 7 % for 100 chains, its square to 14 %
-
-
 TARGET_ERROR = 0.1  # of log Z, where neither an error nor a length was asked for
 LENGTH = 1000  # sweeps, where the length of the ladder is not known
 _PER_SQUARE = 2.1  # sweeps per squared length in √KL: a round trip takes 1.7 of them on normal targets

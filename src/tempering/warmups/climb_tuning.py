@@ -16,7 +16,6 @@ _NUM_FACTORS = 16  # places along the path with a factor of their own, fixed so 
 _MEMORY = 0.6  # share of the correlations that comes from earlier places
 _WORTHWHILE = 4.0  # condition number of the correlations below which no factor is used
 _GAIN = 1.0  # of log ε per acceptance probability, after each stretch
-_JITTER = 0.2
 
 
 class Tuning(eqx.Module):
@@ -81,7 +80,7 @@ class Tuning(eqx.Module):
         places, step_sizes, scales = (
             jnp.asarray(part, jnp.float32) for part in (self.betas, self.step_sizes, self.scales)
         )
-        schedule = Schedule(places, step_sizes, scales, jnp.asarray(_JITTER, jnp.float32))
+        schedule = Schedule(places, step_sizes, scales, Schedule.constant(1.0).jitter)
         schedule = schedule.with_knots(betas, scales.shape[1])
         if self.factors.shape[1] == 0 or not any(np.linalg.cond(factor) ** 2 > _WORTHWHILE for factor in self.factors):
             return schedule
@@ -126,6 +125,7 @@ def with_acceptance(schedule: Schedule, acceptance: Float[np.ndarray, " rung"], 
         target: The acceptance that is aimed at.
     """
     off = np.nan_to_num(acceptance - target)
+    off[0] = off[1]  # at the base x is drawn exactly, which says nothing about steps
     off = np.convolve(np.pad(off, 2, mode="edge"), np.full(5, 0.2), mode="valid")  # neighbours share their noise
     step_sizes = np.asarray(schedule.step_sizes, np.float64) * np.exp(_GAIN * off)
     return dataclasses.replace(schedule, step_sizes=jnp.asarray(step_sizes, jnp.float32))
