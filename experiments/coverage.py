@@ -7,10 +7,7 @@ chosen. With several jobs each problem has a process of its own; on a GPU all se
 """
 
 import argparse
-import subprocess
 import sys
-import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +28,8 @@ def main() -> None:
     arguments = parser.parse_args()
     names = [name for name in PROBLEMS if arguments.only in name]
     if arguments.jobs > 1 and len(names) > 1:
-        rows = in_processes(names, arguments)
+        options = ["--seeds", str(arguments.seeds), "--budgets", *map(str, arguments.budgets)]
+        rows = repeats.in_processes(__file__, names, arguments.jobs, options)
     else:
         if arguments.rows is None:  # else other processes have the other cores
             repeats.use_all_cores()
@@ -53,20 +51,6 @@ def runs_of(name: str, budgets: list[int], seeds: range) -> list[dict[str, Any]]
         rows += [row | {"budget": budget} for row in found]
         print(name, budget, summary(rows[-len(found) :]), flush=True, file=sys.stderr)
     return rows
-
-
-def in_processes(names: list[str], arguments: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
-    """Each problem by a process of its own, a few at a time."""
-    with tempfile.TemporaryDirectory() as directory, ThreadPoolExecutor(arguments.jobs) as pool:
-        files = [Path(directory) / f"{number}.json" for number in range(len(names))]
-
-        def one(name: str, file: Path) -> None:
-            budgets = [str(budget) for budget in arguments.budgets]
-            options = ["--only", name, "--seeds", str(arguments.seeds), "--budgets", *budgets, "--rows", str(file)]
-            subprocess.run([sys.executable, __file__, *options], check=True)
-
-        list(pool.map(one, names, files))
-        return {name: repeats.parse(file)[name] for name, file in zip(names, files, strict=True)}
 
 
 def table(rows: dict[str, list[dict[str, Any]]]) -> dict[str, dict[str, Any]]:

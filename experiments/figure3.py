@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("--sweeps", type=int, nargs="+", default=[1000, 3000, 10_000])
     parser.add_argument("--seeds", type=int, default=50)
     parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--warmup", default="annealed", choices=["annealed", "iterations"])
+    parser.add_argument("--warmup", default="sequential", choices=["sequential", "annealed", "iterations"])
     arguments = parser.parse_args()
     repeats.use_all_cores()
     rbm = tp.load(repeats.DATA / "rbm_mnist_cd25_500.npz")
@@ -36,7 +36,7 @@ def main() -> None:
         )
         summaries[name] = repeats.summary(rows[name]) | {"paper_rmse": PAPER.get(sweeps)}
     repeats.print_table(summaries)
-    repeats.write("figure3" if arguments.warmup == "annealed" else "figure3_iterations", summaries, rows)
+    repeats.write("figure3" if arguments.warmup == "sequential" else f"figure3_{arguments.warmup}", summaries, rows)
 
 
 if __name__ == "__main__":
