@@ -20,7 +20,7 @@ lint: .venv/dev
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
 study-coverage: .venv/dev
-	$(BIN)/python experiments/coverage.py --jobs $$(nproc)
+	$(BIN)/python experiments/interval_coverage.py --jobs $$(nproc)
 	$(BIN)/python benchmarks/report.py
 
 study: .venv/dev study-coverage

@@ -1,6 +1,6 @@
 """Do the intervals hold, and do the verdicts warn? Models with exact log Z × run lengths × seeds.
 
-    python experiments/coverage.py [--seeds 100] [--budgets 300 1000 3000] [--jobs 1] [--only "Ising"]
+    python experiments/interval_coverage.py [--seeds 100] [--budgets 300 1000 3000] [--jobs 1] [--only "Ising"]
 
 Prints a table and writes benchmarks/results/coverage.json. Seeds start at 1000, apart from those on which anything was
 chosen. With several jobs each problem has a process of its own; on a GPU all seeds of a problem run at once.
