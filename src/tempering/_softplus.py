@@ -38,6 +38,7 @@ class SoftplusSums(eqx.Module):
         bound: T, the largest |a|.
         compress: from the sums of the basis to fewer modes.
         expand, expand_slopes, expand_curvatures: from modes to the sum at every rung, and to its d/dβ and d²/dβ².
+        series: the coefficients of T_0, T_1, … of x at each rung: the same sums without modes.
         num_low: m.
         num_high: n.
     """
@@ -48,6 +49,7 @@ class SoftplusSums(eqx.Module):
     expand: Float[Array, "rung mode"]
     expand_slopes: Float[Array, "rung mode"]
     expand_curvatures: Float[Array, "rung mode"]
+    series: Float[Array, "degree rung"]
     num_low: int = eqx.field(static=True)
     num_high: int = eqx.field(static=True)
 
@@ -70,7 +72,7 @@ def fit_softplus_sums(betas: np.ndarray, bound: float) -> SoftplusSums | None:
         if max(fit.error(), min(errors)) < 0.7 * TOLERANCE:
             compress, expansions = fit.truncated()
             ends = (jnp.float32(scale), jnp.float32(bound))
-            return SoftplusSums(*ends, compress, *expansions, num_low=num_low, num_high=num_high)
+            return SoftplusSums(*ends, compress, *expansions, fit.series(), num_low=num_low, num_high=num_high)
     return None
 
 
@@ -78,7 +80,8 @@ class _Fit:
     """A least-squares fit of log1p(exp(−β t)) for all β of a ladder, at Chebyshev points of x, in float64."""
 
     def __init__(self, betas: np.ndarray, bound: float, scale: float, num_low: int, num_high: int):
-        x = np.cos(np.pi * (np.arange(300) + 0.5) / 300)
+        self.angles = np.pi * (np.arange(300) + 0.5) / 300
+        x = np.cos(self.angles)
         low, high = _chebyshev_factors(x, num_low, num_high, np)
         basis = (low[:, None, :] * high[None, :, :]).reshape(num_low * num_high, -1).T
         self.betas = betas
@@ -102,6 +105,13 @@ class _Fit:
         compress = (np.linalg.solve(self.triangle, left[:, :num_modes]) * per_unit).T
         expansions = [(shapes[:, :num_modes].T @ f).T / per_unit for f in functions]
         return jnp.asarray(compress, jnp.float32), [jnp.asarray(e, jnp.float32) for e in expansions]
+
+    def series(self) -> Float[Array, "degree rung"]:
+        """Coefficients of Chebyshev polynomials in x. On Chebyshev points they are orthogonal, so the fit is the same."""
+        degrees = np.arange(self.orthogonal.shape[1])
+        coefficients = 2 / len(self.angles) * np.cos(np.outer(degrees, self.angles)) @ self.wanted
+        coefficients[0] /= 2
+        return jnp.asarray(coefficients, jnp.float32)
 
     def _derivatives(self) -> tuple[np.ndarray, np.ndarray]:
         """d/dβ = −t σ(−βt) and d²/dβ² = t² σ(βt) σ(−βt)."""

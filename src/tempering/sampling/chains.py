@@ -1,5 +1,6 @@
 """The loop over Markov steps: chains in parallel, in blocks of steps, on any number of devices."""
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -18,8 +19,9 @@ from tempering.ladder import Ladder
 from tempering.sampling.side_by_side import SideBySide, num_side_by_side
 from tempering.stats import MAX_BLOCK_STEPS
 
-_LANES = {"cpu": 50}  # chains that go through the model together; never changes, see `run`
+_LANES = {"cpu": 50}  # chains that go through the model together; never changes, see `run_chains`
 _LANES_ELSEWHERE = 1024
+_FEWEST_LANES, _MOST_LANES = 128, 2**17  # where the bits of a chain are the same in any batch
 
 
 class Block(NamedTuple):
@@ -76,8 +78,8 @@ def run_chains(
     if not 1 <= block_steps <= MAX_BLOCK_STEPS:
         raise InputError(f"`block_steps` must lie between 1 and {MAX_BLOCK_STEPS}, got {block_steps}.")
     devices = jax.devices() if devices is None else list(devices)
-    lanes = _LANES.get(devices[0].platform, _LANES_ELSEWHERE)
     num_chains = jax.tree.leaves(states)[0].shape[0]
+    lanes = _num_lanes(devices[0].platform, ladder, num_chains)
     num_groups = -(-num_chains // lanes)
     mesh = _mesh(devices, num_groups)
     is_one_cpu = mesh.size == 1 and devices[0].platform == "cpu"
@@ -108,6 +110,8 @@ def _walk(mesh: Mesh, key, ladder, kernel, record, chains, states, bounds):
 
     def on_one_device(arrays, bounds, chains, states):
         key, ladder, kernel, record = eqx.combine(arrays, static)
+        if mesh.devices.flat[0].platform != "cpu":
+            ladder = dataclasses.replace(ladder, path=ladder.path.on_gpu())
 
         def one_chain(chain, state):
             return walk_chain(jax.random.fold_in(key, chain), ladder, kernel, record, state, bounds)
@@ -144,6 +148,14 @@ def walk_chain(
         return state, record.update(ladder, draw)
 
     return jax.lax.fori_loop(bounds[0], bounds[1], step, (state, record))
+
+
+def _num_lanes(platform: str, ladder: Ladder, num_chains: int) -> int:
+    """Chains that go through the model together."""
+    if platform == "cpu" or not ladder.path.is_same_in_any_batch:
+        return _LANES.get(platform, _LANES_ELSEWHERE)
+    wanted = 2 ** max(num_chains - 1, 1).bit_length()  # few sizes, so that few programs are compiled
+    return min(max(wanted, _FEWEST_LANES), _MOST_LANES)
 
 
 def _mesh(devices: Sequence[Any], num_groups: int) -> Mesh:
