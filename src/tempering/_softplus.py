@@ -80,7 +80,7 @@ def fit_softplus_sums(betas: np.ndarray, bound: float) -> SoftplusSums | None:
 def _best_basis(bound: float, num_low: int, num_high: int) -> "_Basis":
     """The basis of that size whose scale suits all β best."""
     bases = [_Basis(bound, scale, num_low, num_high) for scale in _SCALES]
-    return min(bases, key=lambda basis: basis.dense_error)
+    return min(bases, key=lambda basis: basis.error(_DENSE_BETAS[::4]))
 
 
 class _Basis:

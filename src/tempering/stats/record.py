@@ -71,6 +71,7 @@ class TemperingRecord(AbstractRecord):
         return TemperingRecord(self.stats.update(ladder, draw), self.trace.update(ladder, draw), **updated)
 
     def gathered(self, teams: Teams) -> "TemperingRecord":
+        assert isinstance(self.trace, Trace)
         num_rungs = self.stats.visits.shape[-1]
         parts = {name: getattr(self, name) for name in ON_REQUEST}
         return TemperingRecord(

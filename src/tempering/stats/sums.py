@@ -107,9 +107,9 @@ class TemperingStats(AbstractRecord):
     posterior_sum: LogSum | Sum
     visits: Int[Array, "*axes rung"]
     origins: Int[Array, "*axes rung"]
-    first_end: Int[Array, "*axes"]
-    last_end: Int[Array, "*axes"]
-    num_crossings: Int[Array, "*axes"]
+    first_end: Int[Array, "*chains"]
+    last_end: Int[Array, "*chains"]
+    num_crossings: Int[Array, "*chains"]
     num_draws: Int[Array, "*axes"]
     num_nonfinite: Int[Array, "*axes"]
     num_left_out: Int[Array, "*axes"]

@@ -1,7 +1,7 @@
 """Teams of chains: where there are thousands of chains, their sums are joined on the device before they are copied.
 
-A few hundred independent sums show the scatter of an estimate as well as a hundred thousand. What crosses to the host then
-does not grow with the number of chains.
+A few hundred independent sums show the scatter of an estimate as well as a hundred thousand. What crosses to the host
+then does not grow with the number of chains.
 """
 
 from typing import Any, NamedTuple, TypeVar

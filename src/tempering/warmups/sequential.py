@@ -200,7 +200,7 @@ class SequentialStart(AbstractMeasuringWarmup):
 
 
 def corrected_guess(recording: Recording, ladder: Ladder) -> np.ndarray:
-    """A better guess of log Z, from stepping stones, or from RTS where a rung has no draws; the old one if neither is known.
+    """A better guess of log Z, from stepping stones, or from RTS where a rung has no draws; else the old one.
 
     Stepping stones use the draws at each rung for themselves, so they do not wait for chains to cross the ladder. RTS
     would: before that it sees where the chains started, and claims a small error.

@@ -6,7 +6,6 @@ summed in the same order in any batch.
 """
 
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -52,7 +51,7 @@ def _in_batch(axis_size, is_batched, field, log_ends, betas, series, constants):
     return _batched(jnp.pad(field, room), jnp.pad(log_ends, room), betas, series, constants)[:axis_size], True
 
 
-def _batched(field, log_ends, betas, series, constants, *, interpret: Any = False):
+def _batched(field, log_ends, betas, series, constants):
     from jax.experimental import pallas as pl
     from jax.experimental.pallas import triton
 
@@ -72,7 +71,7 @@ def _batched(field, log_ends, betas, series, constants, *, interpret: Any = Fals
         ],
         out_specs=pl.BlockSpec((_CHAINS, rungs), lambda i: (i, 0)),
         compiler_params=triton.CompilerParams(num_warps=4),
-        interpret=interpret,
+        interpret=jax.default_backend() == "cpu",
         name="log_f_at_all_rungs",
     )
     wide = jnp.pad(field, ((0, 0), (0, units - num_units)))
