@@ -15,6 +15,8 @@ span fewer dimensions still, so `compress` shortens the sums before every rung i
 first and second derivatives in β, for thermodynamic integration.
 """
 
+from functools import cached_property, lru_cache
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -24,7 +26,7 @@ from jaxtyping import Array, Float
 TOLERANCE = 1e-7  # largest error per unit, over all β in the ladder and all |a| ≤ T
 _SIZES = ((4, 4), (5, 4), (5, 5), (6, 5), (6, 6), (7, 6), (7, 7), (8, 8), (10, 10))
 _SCALES = (4.0, 8.0, 12.0, 18.0, 28.0, 45.0)  # candidates for s
-_DENSE_BETAS = np.linspace(0, 1, 40) ** 3  # dense near 0, the hardest; a coarse ladder's derivatives need them too
+_DENSE_BETAS = np.linspace(0, 1, 100) ** 3  # dense near 0, the hardest
 _WEIGHTS = (1.0, 1e-2, 1e-4)  # of values, slopes and curvatures when modes are chosen: their sizes are 1, t and t²
 
 
@@ -38,6 +40,7 @@ class SoftplusSums(eqx.Module):
         bound: T, the largest |a|.
         compress: from the sums of the basis to fewer modes.
         expand, expand_slopes, expand_curvatures: from modes to the sum at every rung, and to its d/dβ and d²/dβ².
+        series: the coefficients of T_0, T_1, … of x at each rung: the same sums without modes.
         num_low: m.
         num_high: n.
     """
@@ -48,6 +51,7 @@ class SoftplusSums(eqx.Module):
     expand: Float[Array, "rung mode"]
     expand_slopes: Float[Array, "rung mode"]
     expand_curvatures: Float[Array, "rung mode"]
+    series: Float[Array, "degree rung"]
     num_low: int = eqx.field(static=True)
     num_high: int = eqx.field(static=True)
 
@@ -64,53 +68,87 @@ def fit_softplus_sums(betas: np.ndarray, bound: float) -> SoftplusSums | None:
     """The smallest basis within `TOLERANCE` for |a| ≤ bound; None if none of those tried is large enough."""
     bound = max(float(bound), 1.0)
     for num_low, num_high in _SIZES:
-        errors = [_Fit(_DENSE_BETAS, bound, scale, num_low, num_high).error() for scale in _SCALES]
-        scale = _SCALES[int(np.argmin(errors))]
-        fit = _Fit(betas, bound, scale, num_low, num_high)
-        if max(fit.error(), min(errors)) < 0.7 * TOLERANCE:
-            compress, expansions = fit.truncated()
-            ends = (jnp.float32(scale), jnp.float32(bound))
-            return SoftplusSums(*ends, compress, *expansions, num_low=num_low, num_high=num_high)
+        basis = _best_basis(bound, num_low, num_high)
+        if max(basis.dense_error, basis.error(betas)) < 0.7 * TOLERANCE:
+            arrays = (basis.scale, bound, basis.compress, *basis.expansions(betas), basis.series(betas))
+            on_device = (jnp.asarray(array, jnp.float32) for array in arrays)
+            return SoftplusSums(*on_device, num_low=num_low, num_high=num_high)
     return None
 
 
-class _Fit:
-    """A least-squares fit of log1p(exp(−β t)) for all β of a ladder, at Chebyshev points of x, in float64."""
+@lru_cache(maxsize=32)
+def _best_basis(bound: float, num_low: int, num_high: int) -> "_Basis":
+    """The basis of that size whose scale suits all β best."""
+    bases = [_Basis(bound, scale, num_low, num_high) for scale in _SCALES]
+    return min(bases, key=lambda basis: basis.error(_DENSE_BETAS[::4]))
 
-    def __init__(self, betas: np.ndarray, bound: float, scale: float, num_low: int, num_high: int):
-        x = np.cos(np.pi * (np.arange(300) + 0.5) / 300)
+
+class _Basis:
+    """Least-squares fits of log1p(exp(−β t)) by polynomials of x, at Chebyshev points, in float64.
+
+    The modes serve every β in [0, 1], not only those of one ladder, so that all ladders of a model have the same
+    shapes, and share compiled programs.
+    """
+
+    def __init__(self, bound: float, scale: float, num_low: int, num_high: int):
+        self.scale = scale
+        self.angles = np.pi * (np.arange(300) + 0.5) / 300
+        x = np.cos(self.angles)
         low, high = _chebyshev_factors(x, num_low, num_high, np)
         basis = (low[:, None, :] * high[None, :, :]).reshape(num_low * num_high, -1).T
-        self.betas = betas
         self.points = _from_unit(x, scale, bound)  # t
         self.orthogonal, self.triangle = np.linalg.qr(basis)  # (point, basis), (basis, basis)
-        self.wanted = np.log1p(np.exp(-np.outer(self.points, betas)))  # (point, rung)
 
-    def error(self) -> float:
-        return self._error_within(self.orthogonal)
+    def error(self, betas: np.ndarray) -> float:
+        """The largest error of a fit."""
+        return _error_within(self.orthogonal, self._wanted(betas))
 
-    def truncated(self) -> tuple[Float[Array, "mode basis"], list[Float[Array, "rung mode"]]]:
-        """The fit as a product of two thin matrices, with no more modes than the tolerance needs."""
-        functions = (self.wanted, *self._derivatives())
+    @cached_property
+    def dense_error(self) -> float:
+        """The largest error over all β."""
+        return self.error(_DENSE_BETAS)
+
+    @cached_property
+    def modes(self) -> Float[np.ndarray, "basis mode"]:
+        """Combinations of the basis, no more of them than the tolerance needs at all β."""
+        functions = (self._wanted(_DENSE_BETAS), *self._derivatives(_DENSE_BETAS))
         weighted = np.hstack([weight * f for weight, f in zip(_WEIGHTS, functions, strict=True)])
         left, size, _ = np.linalg.svd(self.orthogonal.T @ weighted, full_matrices=False)
         shapes = self.orthogonal @ left  # of each mode at each point
-        errors = (self._error_within(shapes[:, :n]) for n in range(4, len(size), 4))
+        errors = (_error_within(shapes[:, :n], functions[0]) for n in range(4, len(size), 4))
         # Multiples of four, so that a small change of the weights does not change a shape.
         num_modes = next((4 * (i + 1) for i, error in enumerate(errors) if error < 0.9 * TOLERANCE), len(size))
-        per_unit = np.sqrt(len(self.points))  # makes each mode of order one for one unit
-        compress = (np.linalg.solve(self.triangle, left[:, :num_modes]) * per_unit).T
-        expansions = [(shapes[:, :num_modes].T @ f).T / per_unit for f in functions]
-        return jnp.asarray(compress, jnp.float32), [jnp.asarray(e, jnp.float32) for e in expansions]
+        return left[:, :num_modes] * np.sqrt(len(self.points))  # each of order one for one unit
 
-    def _derivatives(self) -> tuple[np.ndarray, np.ndarray]:
+    @cached_property
+    def compress(self) -> Float[np.ndarray, "mode basis"]:
+        """From the sums of the basis to those of the modes."""
+        return np.linalg.solve(self.triangle, self.modes).T
+
+    def expansions(self, betas: np.ndarray) -> list[Float[np.ndarray, "rung mode"]]:
+        """From modes to the sum at every rung, and to its d/dβ and d²/dβ²."""
+        shapes = self.orthogonal @ self.modes / len(self.points)
+        return [(shapes.T @ f).T for f in (self._wanted(betas), *self._derivatives(betas))]
+
+    def series(self, betas: np.ndarray) -> Float[np.ndarray, "degree rung"]:
+        """Coefficients of T_0, T_1, … in x, which are orthogonal on these points: the same fit."""
+        degrees = np.arange(self.orthogonal.shape[1])
+        coefficients = 2 / len(self.angles) * np.cos(np.outer(degrees, self.angles)) @ self._wanted(betas)
+        coefficients[0] /= 2
+        return coefficients
+
+    def _wanted(self, betas: np.ndarray) -> Float[np.ndarray, "point rung"]:
+        return np.log1p(np.exp(-np.outer(self.points, betas)))
+
+    def _derivatives(self, betas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """d/dβ = −t σ(−βt) and d²/dβ² = t² σ(βt) σ(−βt)."""
         t = self.points[:, None]
-        falling = np.exp(-np.logaddexp(0, t * self.betas))  # σ(−βt)
+        falling = np.exp(-np.logaddexp(0, t * betas))  # σ(−βt)
         return -t * falling, t**2 * falling * (1 - falling)
 
-    def _error_within(self, shapes: np.ndarray) -> float:
-        return float(np.abs(shapes @ (shapes.T @ self.wanted) - self.wanted).max())
+
+def _error_within(shapes: Float[np.ndarray, "point shape"], wanted: Float[np.ndarray, "point rung"]) -> float:
+    return float(np.abs(shapes @ (shapes.T @ wanted) - wanted).max())
 
 
 def _chebyshev_factors(x, num_low: int, num_high: int, xp):

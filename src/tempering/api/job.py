@@ -137,7 +137,7 @@ class Job:
         """The answer so far; what its statistics, the estimator and the warm-up say of it; what a rule may go by."""
         answer = self.answer(stage)
         diagnosis = stage.diagnosis(self.ladder.path.log_z_base()).with_findings(answer.findings)
-        num_sweeps = int(stage.recording.stats.num_draws[0].sum())
+        num_sweeps = stage.recording.stats.num_sweeps
         errors, trips = answer.errors, round_trips(stage.recording.stats)
         look = Look(
             num_sweeps, stage.done - num_sweeps, answer.std_error, diagnosis.findings,

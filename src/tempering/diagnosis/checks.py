@@ -107,7 +107,7 @@ def diagnose(
     """
     stats = recording.stats
     answer = equilibrated_rts(recording, log_z_base=log_z_base) if answer is None else answer
-    num_sweeps, trips = int(stats.num_draws[0].sum()), round_trips(stats)
+    num_sweeps, trips = stats.num_sweeps, round_trips(stats)
     drift = drift_between_halves(equilibrated(stats))
     needed = _sweeps_for_round_trips(trips, num_sweeps)
     stuck = None if needed is None else _stuck(trips, needed)
@@ -192,7 +192,7 @@ def unequilibrated() -> Finding:
 
 
 def _unreached(stats: BlockedStats) -> Finding | None:
-    num_sweeps = whole_rounded_up(_UNKNOWN * int(stats.num_draws[0].sum()))
+    num_sweeps = whole_rounded_up(_UNKNOWN * stats.num_sweeps)
     more = f"more sweeps, such as `num_sweeps={num_sweeps}`"
     cure = f'use `warmup="annealed"`, {more}, or more rungs where neighbouring densities do not overlap'
     return unvisited(stats.visits.sum(axis=(0, 1)), stats.log_rung_mass, "were never visited", cure)

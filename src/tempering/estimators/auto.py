@@ -58,7 +58,7 @@ def auto(recording: Recording, *, log_z_base: float = 0.0) -> LogZ:
     drift = _drift(recording.stats, joined, start.drift)
     errors = _errors(stats, joined, by_rts, drift)
     widened = np.sqrt((uncertainty.std_error * errors.widening) ** 2 + drift**2 + uncertainty.bias**2)
-    num_sweeps = int(recording.stats.num_draws[0].sum())
+    num_sweeps = recording.stats.num_sweeps
     found = (
         disagreement(list(readings), float(widened[-1])),
         unsure(errors, len(joined.influences), float(uncertainty.skewness[-1]), num_sweeps),

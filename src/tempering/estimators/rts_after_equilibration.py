@@ -48,10 +48,10 @@ def rts_after(start: Equilibration, recording: Recording, log_z_base: float) -> 
     tours, drift, bias = error_by_tours(recording.tours), float(start.drift[-1]), float(abs(answer.biases[-1]))
     errors = Errors(answer.std_error, groups, tours, drift, bias, num_groups)
     widened = np.sqrt((answer.std_errors * errors.widening) ** 2 + start.drift**2 + answer.biases**2)
-    num_sweeps = int(recording.stats.num_draws[0].sum())
+    num_sweeps = recording.stats.num_sweeps
     doubt = unsure(errors, answer.dof + 1, float(answer.skewness[-1]), num_sweeps)
     findings = (*answer.findings, *without_none(doubt))
-    num_cut = int(recording.stats.num_draws[0, : start.first_block].sum())
+    num_cut = int(recording.stats.sweeps_by_block[: start.first_block].sum())
     return dataclasses.replace(answer, std_errors=widened, findings=findings, errors=errors, num_cut=num_cut)
 
 

@@ -99,6 +99,19 @@ class AbstractPath(eqx.Module):
         """
         return jax.vmap(self.log_density, in_axes=(None, 0))(x, jnp.arange(self.num_rungs))
 
+    @property
+    def is_same_in_any_batch(self) -> bool:
+        """Whether the bits of a chain are the same on a GPU however many chains are computed together.
+
+        Matrix products in floating point round differently for other shapes, so by default chains pass through the
+        model in groups of a fixed size.
+        """
+        return False
+
+    def on_gpu(self) -> "AbstractPath":
+        """The same densities in the form that is fastest on a GPU, for use inside jit; by default the path itself."""
+        return self
+
     def slopes(self, x: State) -> PerRung:
         """d log f / dβ at every rung, for thermodynamic integration; by default `log_density` is differentiated.
 

@@ -1,5 +1,6 @@
 """The loop over Markov steps: chains in parallel, in blocks of steps, on any number of devices."""
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,11 +16,12 @@ from tempering._errors import InputError
 from tempering._types import Key
 from tempering.kernels import AbstractKernel
 from tempering.ladder import Ladder
-from tempering.sampling.side_by_side import SideBySide, num_side_by_side
-from tempering.stats import MAX_BLOCK_STEPS
+from tempering.sampling.side_by_side import SideBySide, num_side_by_side, one_ahead
+from tempering.stats import MAX_BLOCK_STEPS, MAX_TEAMS, MOST_ALONE, Teams, chain_groups
 
-_LANES = {"cpu": 50}  # chains that go through the model together; never changes, see `run`
+_LANES = {"cpu": 50}  # chains that go through the model together; never changes, see `run_chains`
 _LANES_ELSEWHERE = 1024
+_FEWEST_LANES, _MOST_LANES = 128, 2**17  # where the bits of a chain are the same in any batch
 
 
 class Block(NamedTuple):
@@ -76,29 +78,38 @@ def run_chains(
     if not 1 <= block_steps <= MAX_BLOCK_STEPS:
         raise InputError(f"`block_steps` must lie between 1 and {MAX_BLOCK_STEPS}, got {block_steps}.")
     devices = jax.devices() if devices is None else list(devices)
-    lanes = _LANES.get(devices[0].platform, _LANES_ELSEWHERE)
-    num_chains = jax.tree.leaves(states)[0].shape[0]
+    num_chains, platform = jax.tree.leaves(states)[0].shape[0], devices[0].platform
+    lanes = _num_lanes(platform, ladder, num_chains)
     num_groups = -(-num_chains // lanes)
     mesh = _mesh(devices, num_groups)
-    is_one_cpu = mesh.size == 1 and devices[0].platform == "cpu"
+    is_one_cpu = mesh.size == 1 and platform == "cpu"
     num_parts = min(num_groups, num_side_by_side(ladder.path)) if is_one_cpu and num_groups > 1 else 1
     spread = NamedSharding(mesh, PartitionSpec("device"))
 
     def parts_of(grouped: Any) -> list[Any]:
         return [jax.device_put(part, spread) for part in _split(grouped, num_parts)]
 
-    chains = parts_of(_chain_numbers(num_chains, lanes, mesh.size * num_parts))
-    parts = parts_of(_grouped(states, lanes, mesh.size * num_parts))
+    numbers = _chain_numbers(num_chains, lanes, mesh.size * num_parts)
+    chains, parts = parts_of(numbers), parts_of(_grouped(states, numbers))
+    size = _team_size(num_chains, lanes)
 
     def walk(bounds: Int[Array, "2"], part: int) -> tuple[Any, Any]:
-        return _walk(mesh, key, ladder, kernel, record, chains[part], parts[part], bounds)
+        states, filled = _walk(mesh, key, ladder, kernel, record, chains[part], parts[part], bounds)
+        return states, filled if size == 1 else _gathered(filled, chains[part], jnp.int32(num_chains), size)
 
-    with SideBySide(num_parts, lambda: walk(jnp.zeros(2, jnp.int32), 0)) as threads:
+    def walked(threads: SideBySide) -> Iterator[tuple[int, list[Any]]]:
+        nonlocal parts
         for start in range(first_step, num_steps, block_steps):
             stop = min(start + block_steps, num_steps)
-            walked = threads.run(partial(walk, jnp.asarray([start, stop], jnp.int32)))
-            parts, filled = [states for states, _ in walked], [record for _, record in walked]
-            yield Block(stop, _flat(parts, num_chains), _flat(filled, num_chains))
+            found = threads.run(partial(walk, jnp.asarray([start, stop], jnp.int32)))
+            parts = [states for states, _ in found]
+            yield stop, found
+
+    with SideBySide(num_parts, lambda: walk(jnp.zeros(2, jnp.int32), 0)) as threads:
+        blocks = walked(threads)
+        for stop, found in blocks if platform == "cpu" else one_ahead(blocks):
+            states, filled = [states for states, _ in found], [record for _, record in found]
+            yield Block(stop, _flat_states(states, num_chains), _on_host(filled, num_chains, size))
 
 
 @eqx.filter_jit
@@ -108,6 +119,8 @@ def _walk(mesh: Mesh, key, ladder, kernel, record, chains, states, bounds):
 
     def on_one_device(arrays, bounds, chains, states):
         key, ladder, kernel, record = eqx.combine(arrays, static)
+        if mesh.devices.flat[0].platform != "cpu":
+            ladder = dataclasses.replace(ladder, path=ladder.path.on_gpu())
 
         def one_chain(chain, state):
             return walk_chain(jax.random.fold_in(key, chain), ladder, kernel, record, state, bounds)
@@ -146,6 +159,14 @@ def walk_chain(
     return jax.lax.fori_loop(bounds[0], bounds[1], step, (state, record))
 
 
+def _num_lanes(platform: str, ladder: Ladder, num_chains: int) -> int:
+    """Chains that go through the model together."""
+    if platform == "cpu" or not ladder.path.is_same_in_any_batch:
+        return _LANES.get(platform, _LANES_ELSEWHERE)
+    rough = max(2 ** max(num_chains.bit_length() - 5, 0), _FEWEST_LANES)  # few sizes, so that few programs are compiled
+    return min(-(-num_chains // rough) * rough, _MOST_LANES)
+
+
 def _mesh(devices: Sequence[Any], num_groups: int) -> Mesh:
     """As many devices as there are groups of chains to give them."""
     return Mesh(np.array(devices[: max(1, min(len(devices), num_groups))]), ("device",))
@@ -158,12 +179,9 @@ def _chain_numbers(num_chains: int, lanes: int, num_devices: int) -> np.ndarray:
     return np.arange(num_groups * lanes, dtype=np.int32).reshape(num_groups, lanes)
 
 
-def _grouped(tree: Any, lanes: int, num_devices: int) -> Any:
-    def group(leaf):
-        numbers = _chain_numbers(leaf.shape[0], lanes, num_devices)
-        return np.asarray(leaf)[np.minimum(numbers, leaf.shape[0] - 1)]
-
-    return jax.tree.map(group, tree)
+def _grouped(tree: Any, numbers: Int[np.ndarray, "group lane"]) -> Any:
+    """States as (group, lane)."""
+    return jax.tree.map(lambda leaf: leaf[np.minimum(numbers, leaf.shape[0] - 1)], tree)
 
 
 def _split(grouped: Any, num_parts: int) -> list[Any]:
@@ -172,11 +190,42 @@ def _split(grouped: Any, num_parts: int) -> list[Any]:
     return [jax.tree.map(lambda leaf: leaf[i * size : (i + 1) * size], grouped) for i in range(num_parts)]  # noqa: B023
 
 
-def _flat(parts: list[Any], num_chains: int) -> Any:
-    """Back to one chain axis, on the host."""
+@partial(jax.jit, static_argnums=1)
+def _flat_states(parts: list[Any], num_chains: int) -> Any:
+    """Back to one chain axis, on the device."""
 
     def join(*leaves):
-        flat = [np.asarray(leaf).reshape(-1, *leaf.shape[2:]) for leaf in leaves]
-        return (flat[0] if len(flat) == 1 else np.concatenate(flat))[:num_chains]
+        return jnp.concatenate([leaf.reshape(-1, *leaf.shape[2:]) for leaf in leaves])[:num_chains]
+
+    return jax.tree.map(join, *parts)
+
+
+def _team_size(num_chains: int, lanes: int) -> int:
+    """The smallest team that divides a batch and leaves at most `MAX_TEAMS` teams; at most a whole batch."""
+    if num_chains <= MOST_ALONE:
+        return 1
+    sizes = [size for size in range(1, lanes + 1) if lanes % size == 0]
+    return next((size for size in sizes if num_chains <= MAX_TEAMS * size), lanes)
+
+
+@eqx.filter_jit
+def _gathered(record: Any, chains: Int[Array, "group lane"], num_chains: Int[Array, ""], size: int) -> Any:
+    """What all chains have kept, joined by teams."""
+    flat, numbers = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), record), chains.ravel()
+    num_groups = int(chain_groups(MAX_TEAMS)[-1]) + 1
+    groups = jnp.minimum(numbers.astype(jnp.float32) * num_groups / num_chains, num_groups - 1).astype(jnp.int32)
+    return flat.gathered(Teams(numbers < num_chains, groups, num_groups, size))
+
+
+def _on_host(parts: list[Any], num_chains: int, size: int) -> Any:
+    """What was kept, as NumPy arrays with one axis of chains or of teams; those that only filled up a batch are cut."""
+    lengths = {len(leaf) for part in parts for leaf in jax.tree.leaves(part)}
+
+    def join(*leaves):
+        if size == 1:
+            leaves = [np.asarray(leaf).reshape(-1, *leaf.shape[2:]) for leaf in leaves]
+        joined = np.asarray(leaves[0]) if len(leaves) == 1 else np.concatenate([np.asarray(leaf) for leaf in leaves])
+        is_of_chains = size == 1 or len(leaves[0]) == max(lengths)
+        return joined[: num_chains if is_of_chains else -(-num_chains // size)]
 
     return jax.tree.map(join, *parts)

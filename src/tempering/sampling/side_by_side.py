@@ -6,15 +6,17 @@ stop for ever in JAX 0.10, so those run one after the other.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
 
 from tempering.ladder import AbstractPath
+
+T = TypeVar("T")
 
 # Primitives that leave XLA on a CPU: for LAPACK, for other libraries, or for Python.
 _CALLS_OUT = frozenset({
@@ -58,6 +60,15 @@ class SideBySide:
         if self._pool is None:
             return [work(part) for part in range(self.number)]
         return list(self._pool.map(lambda part: jax.block_until_ready(work(part)), range(self.number)))
+
+
+def one_ahead(work: Iterator[T]) -> Iterator[T]:
+    """The same items, each made by another thread while the one before is used."""
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, work, None)
+        while (item := coming.result()) is not None:
+            coming = pool.submit(next, work, None)
+            yield item
 
 
 def num_side_by_side(path: AbstractPath) -> int:

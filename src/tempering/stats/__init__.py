@@ -48,6 +48,9 @@ from tempering.stats.steps import MAX_BLOCK_STEPS as MAX_BLOCK_STEPS
 from tempering.stats.sums import TemperingStats as TemperingStats
 from tempering.stats.target import HostTargetSums as HostTargetSums
 from tempering.stats.target import TargetSums as TargetSums
+from tempering.stats.teams import MAX_TEAMS as MAX_TEAMS
+from tempering.stats.teams import MOST_ALONE as MOST_ALONE
+from tempering.stats.teams import Teams as Teams
 from tempering.stats.tours import Tours as Tours
 from tempering.stats.tours import TourSums as TourSums
 from tempering.stats.trace import TransitionSums as TransitionSums

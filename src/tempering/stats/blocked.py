@@ -85,8 +85,18 @@ class BlockedStats(AbstractHostStatistic):
 
     @property
     def num_chains(self) -> int:
-        """The number of independent chains."""
+        """The number of independent sums: of chains, or of teams of chains where there are very many."""
         return self.log_sums.shape[0]
+
+    @property
+    def sweeps_by_block(self) -> Int[np.ndarray, " block"]:
+        """The number of draws of each chain in each block."""
+        return self.num_draws.sum(axis=0) // max(len(self.travel.num_crossings), 1)
+
+    @property
+    def num_sweeps(self) -> int:
+        """The number of draws of each chain."""
+        return int(self.sweeps_by_block.sum())
 
     @property
     def num_blocks(self) -> int:
@@ -142,7 +152,9 @@ class BlockedStats(AbstractHostStatistic):
             chains: their numbers, or a mask.
         """
         ends = (self.travel.first_end, self.travel.last_end, self.travel.num_crossings)
-        travel = Travel(*(np.asarray(each)[chains] for each in ends))
+        size = -(-len(ends[0]) // max(self.num_chains, 1))  # of a team
+        of_teams = (np.arange(self.num_chains)[chains][:, None] * size + np.arange(size)).ravel()
+        travel = Travel(*(np.asarray(each)[of_teams[of_teams < len(each)]] for each in ends))
         return dataclasses.replace(self, travel=travel, **{name: part[chains] for name, part in self._arrays().items()})
 
     def coarsened(self) -> "BlockedStats":

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int
 from tempering._types import HostPerRung
 from tempering.ladder import Draw, HeldDraw, Ladder
 from tempering.stats.statistic import AbstractRecord, AbstractSums
+from tempering.stats.teams import Teams
 
 _NUM_BINS = 12  # of step sizes, evenly spaced in their logarithm
 
@@ -45,6 +46,9 @@ class MoveSums(AbstractRecord):
             self.accepted.at[draw.origin].add(info.accept_prob.astype(jnp.float32)),
             self.num_divergent.at[draw.origin].add(info.is_divergent.astype(jnp.int32)),
         )
+
+    def gathered(self, teams: Teams) -> "MoveSums":
+        return teams.sums(self)
 
     def on_host(self) -> "MoveCounts":
         parts = (np.asarray(part) for part in (self.num_moves, self.accepted, self.num_divergent))
@@ -126,6 +130,11 @@ class TuningSums(AbstractRecord):
             first=self.first + posterior * off,
             second=self.second + posterior * off**2,
         )
+
+    def gathered(self, teams: Teams) -> "TuningSums":
+        shared = teams.firsts((self.low, self.high, self.reference))
+        sums = (self.num_moves, self.accepted, self.weight, self.first, self.second)
+        return TuningSums(*shared, *teams.sums(sums))
 
     def on_host(self) -> "TuningCounts":
         sums = (self.num_moves, self.accepted, self.weight, self.first, self.second)

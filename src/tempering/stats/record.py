@@ -11,8 +11,9 @@ from tempering.stats.states import StateTrace
 from tempering.stats.statistic import AbstractRecord
 from tempering.stats.sums import TemperingStats
 from tempering.stats.target import TargetSums
+from tempering.stats.teams import Teams
 from tempering.stats.tours import TourSums
-from tempering.stats.trace import Trace, TransitionSums
+from tempering.stats.trace import Trace, TransitionCounts, TransitionSums
 
 
 class TemperingRecord(AbstractRecord):
@@ -31,7 +32,7 @@ class TemperingRecord(AbstractRecord):
     """
 
     stats: TemperingStats
-    trace: Trace
+    trace: Trace | TransitionCounts
     transitions: TransitionSums | None
     target: TargetSums | None = None
     moves: MoveSums | None = None
@@ -66,7 +67,19 @@ class TemperingRecord(AbstractRecord):
     def update(self, ladder: Ladder, draw: Draw, /) -> "TemperingRecord":
         parts = {name: getattr(self, name) for name in ("transitions", *ON_REQUEST)}
         updated = {name: None if part is None else part.update(ladder, draw) for name, part in parts.items()}
+        assert isinstance(self.trace, Trace)  # counts are made when a block is done
         return TemperingRecord(self.stats.update(ladder, draw), self.trace.update(ladder, draw), **updated)
+
+    def gathered(self, teams: Teams) -> "TemperingRecord":
+        assert isinstance(self.trace, Trace)
+        num_rungs = self.stats.visits.shape[-1]
+        parts = {name: getattr(self, name) for name in ON_REQUEST}
+        return TemperingRecord(
+            self.stats.gathered(teams),
+            self.trace.gathered(teams, num_rungs),
+            teams.sums(self.transitions),
+            **{name: None if part is None else part.gathered(teams) for name, part in parts.items()},
+        )
 
     def on_host(self) -> Recording:
         stats = self.stats.on_host()

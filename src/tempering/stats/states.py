@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Int
 from tempering.ladder import Draw, Ladder
 from tempering.stats.statistic import AbstractHostStatistic, AbstractRecord
 from tempering.stats.steps import append_thinned, filled_steps, set_step, step_room
+from tempering.stats.teams import Teams
 
 MAX_KEPT_NUMBERS = 2**24  # of all chains together; beyond it every second draw is dropped, as often as needed
 
@@ -111,6 +112,9 @@ class StateTrace(AbstractRecord):
         rooms, new = (self.x, self.log_weights, self.rungs), (draw.x, log_weight, draw.rung)
         x, log_weights, rungs = set_step(rooms, self.num_steps, new)
         return StateTrace(x, log_weights, rungs, self.num_steps + 1)
+
+    def gathered(self, teams: Teams) -> "StateTrace":
+        return teams.firsts(self)  # one chain of each team gives draws enough
 
     def on_host(self) -> WeightedDraws:
         x, log_weights, rungs = filled_steps((self.x, self.log_weights, self.rungs), self.num_steps)

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from tempering.ladder import Ladder
+from tempering.stats.teams import Teams
 
 T = TypeVar("T")
 
@@ -42,9 +43,17 @@ class AbstractRecord(eqx.Module):
             draw: what the kernel returned: a `Draw` from simulated tempering, a log increment from annealing.
         """
 
+    def gathered(self: T, teams: Teams) -> T:
+        """The records of very many chains, joined on the device, for use inside jit; by default one per chain.
+
+        Args:
+            teams: which chains are joined.
+        """
+        return self
+
     @abc.abstractmethod
     def on_host(self) -> Any:
-        """The same numbers for all chains in NumPy float64: one row per chain, or summed over chains."""
+        """The same numbers for all chains in NumPy float64: one row per chain or team, or summed over chains."""
 
 
 class AbstractHostStatistic(eqx.Module):

@@ -13,6 +13,7 @@ from tempering._types import HostPerRung, PerRung
 from tempering.ladder import AbstractPath, AbstractTwoEndedPath, Draw, Ladder
 from tempering.stats.blocked import BlockedStats, Travel
 from tempering.stats.statistic import AbstractRecord
+from tempering.stats.teams import Teams
 
 
 class SlopeSums(eqx.Module):
@@ -34,6 +35,10 @@ class SlopeSums(eqx.Module):
         reference = (jnp.append(between[:1], between) + jnp.append(between, between[-1:])) / 2
         none = jnp.zeros((ladder.path.num_rungs, 3))
         return cls(reference, none, none)
+
+    def gathered(self, teams: Teams) -> "SlopeSums":
+        """See `AbstractRecord.gathered`."""
+        return SlopeSums(teams.firsts(self.reference), teams.sums(self.counted), teams.sums(self.weighted))
 
     def update(self, ladder: Ladder, draw: Draw, posterior: PerRung) -> "SlopeSums":
         """Add one draw; `posterior` is q(k | x), 0 at every rung if the density is not finite."""
@@ -102,9 +107,9 @@ class TemperingStats(AbstractRecord):
     posterior_sum: LogSum | Sum
     visits: Int[Array, "*axes rung"]
     origins: Int[Array, "*axes rung"]
-    first_end: Int[Array, "*axes"]
-    last_end: Int[Array, "*axes"]
-    num_crossings: Int[Array, "*axes"]
+    first_end: Int[Array, "*chains"]
+    last_end: Int[Array, "*chains"]
+    num_crossings: Int[Array, "*chains"]
     num_draws: Int[Array, "*axes"]
     num_nonfinite: Int[Array, "*axes"]
     num_left_out: Int[Array, "*axes"]
@@ -163,6 +168,13 @@ class TemperingStats(AbstractRecord):
             num_vanished=None if self.num_vanished is None else _with_vanished(self.num_vanished, draw),
         )
 
+    def gathered(self, teams: Teams) -> "TemperingStats":
+        added = ("posterior_sum", "visits", "origins", "num_draws", "num_nonfinite", "num_left_out", "steps")
+        sums = {name: teams.sums(getattr(self, name)) for name in (*added, "num_vanished")}
+        laws = {name: teams.firsts(getattr(self, name)) for name in ("betas", "log_prior", "log_z_guess")}
+        slopes = None if self.slopes is None else self.slopes.gathered(teams)
+        return dataclasses.replace(self, slopes=slopes, **sums, **laws)
+
     def on_host(self) -> BlockedStats:
         """The same numbers in float64 with axes (chain, block, rung); a missing chain or block axis is added."""
         axes, slopes = np.ndim(self.num_draws), self.slopes
@@ -173,7 +185,8 @@ class TemperingStats(AbstractRecord):
         def widen(leaf) -> np.ndarray:
             return np.asarray(leaf).reshape(num_chains, num_blocks, *np.shape(leaf)[axes:])
 
-        ends = [widen(leaf) for leaf in (self.first_end, self.last_end, self.num_crossings)]
+        by_chain = (self.first_end, self.last_end, self.num_crossings)
+        ends = [np.asarray(leaf).reshape(-1, num_blocks) for leaf in by_chain]
         travels = [Travel(*(end[:, block] for end in ends)) for block in range(num_blocks)]
         return BlockedStats(
             *(_only_row(law) for law in (self.betas, self.log_prior, self.log_z_guess)),

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from tempering.ladder import Draw, Ladder
 from tempering.stats.statistic import AbstractRecord, AbstractSums
+from tempering.stats.teams import Teams
 
 
 class TargetSums(AbstractRecord):
@@ -49,6 +50,9 @@ class TargetSums(AbstractRecord):
         value = jnp.asarray(self.function(draw.x), jnp.float32)
         part = jnp.where(weight > 0, weight * value, 0.0)
         return TargetSums(self.function, self.weight + weight, self.total + part)
+
+    def gathered(self, teams: Teams) -> "TargetSums":
+        return teams.sums(self)
 
     def on_host(self) -> "HostTargetSums":
         weight, total = np.asarray(self.weight, np.float64), np.asarray(self.total, np.float64)

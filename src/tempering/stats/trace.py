@@ -8,6 +8,7 @@ from jaxtyping import Array, Float, Int
 from tempering.ladder import Draw, Ladder
 from tempering.stats.draws import KeptFeatures
 from tempering.stats.steps import filled_steps, set_step, step_room
+from tempering.stats.teams import Teams
 
 
 class Trace(eqx.Module):
@@ -38,6 +39,15 @@ class Trace(eqx.Module):
             features = set_step(features, self.num_steps, ladder.path.features(draw.x))
         return Trace(origin, set_step(self.rungs, self.num_steps, draw.rung), self.num_steps + 1, features)
 
+    def gathered(self, teams: Teams, num_rungs: int) -> "Trace | TransitionCounts":
+        """The moves between rungs counted on the device; the trace itself where features are kept with it."""
+        if self.features is not None:
+            return self
+        came_from = jnp.concatenate([self.origin[:, None], self.rungs[:, :-1]], axis=1)
+        is_made = teams.is_real[:, None] & (jnp.arange(self.rungs.shape[1]) < self.num_steps[:, None])
+        none = jnp.zeros((teams.num_groups, num_rungs, num_rungs), jnp.int32)
+        return TransitionCounts(none.at[teams.groups[:, None], came_from, self.rungs].add(is_made)[None])
+
     def transition_counts(
         self, groups: Int[np.ndarray, " chain"], num_rungs: int
     ) -> Int[np.ndarray, "group rung rung"]:
@@ -54,6 +64,25 @@ class Trace(eqx.Module):
             return None
         features, rungs = filled_steps((self.features, self.rungs), self.num_steps)
         return KeptFeatures(features, rungs, rungs.shape[1])
+
+
+class TransitionCounts(eqx.Module):
+    """Moves between rungs, counted on the device.
+
+    Attributes:
+        counts: how often the chains of each group went from one rung to another, for each part of the chains.
+    """
+
+    counts: Int[Array, "part group rung rung"]
+
+    def transition_counts(
+        self, groups: Int[np.ndarray, " chain"], num_rungs: int
+    ) -> Int[np.ndarray, "group rung rung"]:
+        """The counts of all parts together."""
+        return np.asarray(self.counts).sum(axis=0, dtype=np.int64)
+
+    def kept_features(self) -> None:
+        """Features are not kept with counts."""
 
 
 class TransitionSums(eqx.Module):

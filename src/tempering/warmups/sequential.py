@@ -9,17 +9,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from tempering._errors import InputError, check_count
-from tempering.estimators import Annealed, rts, ti
+from tempering.estimators import Annealed, rts, stepping_stone
 from tempering.kernels import AbstractMove, AbstractSizedMove, ClimbUp, Position, SimulatedTempering
 from tempering.ladder import AbstractPath, Ladder, StepLengths
 from tempering.ladder.step_lengths import root_kl_lengths
-from tempering.sampling import AbstractStageKind, AbstractTemperedKind, Setup, Stage
+from tempering.sampling import AbstractStageKind, AbstractTemperedKind, Sampling, Setup, Stage
 from tempering.stats import ClimbRecord, Keep, Recording, TemperingRecord
 from tempering.warmups.climb_tuning import Tuning, aimed_acceptance, with_acceptance
 from tempering.warmups.measuring import AbstractMeasuringWarmup, rungs_by_weight
 from tempering.warmups.population import Population
 from tempering.warmups.starts import base_positions
 
+_MOST_NUMBERS = 2**22  # in the states of all particles, where chains are very many
+_ENOUGH_PARTICLES = 1000  # however large their states
+_MOST_SLOPES = 1000  # of particles at the base, which give the first step's length
 _OFFSETS = 2**30  # folded into the key for resampling, out of the way of stage numbers
 
 
@@ -45,8 +48,8 @@ class Correcting(AbstractTemperedKind):
     tries_step_sizes: ClassVar[bool] = False
 
     def empty_record(self, stage: Stage, keep: Keep) -> TemperingRecord:
-        kept = Keep(slopes=True, moves=not stage.move.always_accepts)
-        return TemperingRecord.empty(stage.ladder, any_range=True, keep=kept)
+        # With the steps that `method="auto"` keeps too, this stage and sampling share one compiled program.
+        return Sampling().empty_record(stage, dataclasses.replace(keep, steps=True))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +60,7 @@ class SequentialStart(AbstractMeasuringWarmup):
     takes more steps. The particles are drawn anew in proportion to their weights when too few of them are effective
     (Del Moral, Doucet and Jasra 2006). Scales, correlations and step sizes of the move are learned on the way. A
     tempered run follows, whose length grows with the square of the ladder's, as the time to cross it does. Its
-    thermodynamic integral, or RTS where that is more precise, corrects log Ẑ.
+    stepping stones correct log Ẑ.
 
     ```python
     tp.estimate(model, warmup=tp.SequentialStart(step_length=0.1, num_particles=1000))
@@ -67,7 +70,7 @@ class SequentialStart(AbstractMeasuringWarmup):
         step_length: The length of a step in √KL.
         stretch_steps: Steps between two looks at the weights.
         least_effective: The effective share of the particles below which they are drawn anew.
-        num_particles: The least number of particles; there are at least as many as chains.
+        num_particles: The least number of particles; there are as many as chains, while memory allows.
         equilibration: Sweeps of the tempered run per squared length of the ladder.
         min_equilibration: The least number of these sweeps.
     """
@@ -102,13 +105,15 @@ class SequentialStart(AbstractMeasuringWarmup):
 
     def first(self, setup: Setup) -> Stage:
         """Draws of the base, about to take their first steps."""
-        num_particles = max(setup.num_chains, self.num_particles)
+        most = max(_MOST_NUMBERS // setup.ladder.path.num_dims, _ENOUGH_PARTICLES)
+        num_particles = max(min(setup.num_chains, most), self.num_particles)
         x = base_positions(setup.key, setup.ladder.path, np.zeros(num_particles, np.int32)).x
         x = jax.tree.map(np.asarray, x)
         move = setup.move
         tuning = Tuning.at_base(move, x) if isinstance(move, AbstractSizedMove) and not move.is_tuned else None
         kind = Climbing(Population.at_base(x), tuning)
-        slopes = np.asarray(_base_slopes(setup.ladder.path.with_betas(np.array([0.0, 0.5, 1.0])), x), np.float64)
+        some = jax.tree.map(lambda leaf: leaf[:_MOST_SLOPES], x)
+        slopes = np.asarray(_base_slopes(setup.ladder.path.with_betas(np.array([0.0, 0.5, 1.0])), some), np.float64)
         stretch = self._stretch(setup, kind.past, float(root_kl_lengths(slopes[:, None])[0]))
         positions = Position(x, jnp.zeros(num_particles, jnp.int32))
         return Stage.first(kind, *self._ready(setup, kind, positions, stretch), self.stretch_steps)
@@ -195,19 +200,19 @@ class SequentialStart(AbstractMeasuringWarmup):
 
 
 def corrected_guess(recording: Recording, ladder: Ladder) -> np.ndarray:
-    """A better guess of log Z, from the more precise of RTS and thermodynamic integration; the old one if neither is.
+    """A better guess of log Z, from stepping stones, or from RTS where a rung has no draws; else the old one.
 
-    Integration uses the draws at each rung for themselves, so it does not wait for chains to cross the ladder.
+    Stepping stones use the draws at each rung for themselves, so they do not wait for chains to cross the ladder. RTS
+    would: before that it sees where the chains started, and claims a small error.
 
     Args:
-        recording: What a tempered run kept, with slopes.
+        recording: What a tempered run kept, with steps.
         ladder: The ladder with the guess so far.
     """
     guess = np.asarray(ladder.log_z_guess, np.float64)
-    candidates = [ti(recording.stats, "corrected"), rts(recording.stats)]
-    known = [answer for answer in candidates if np.isfinite(answer.values).all()]
-    best = min(known, key=lambda answer: answer.std_error, default=None)
-    return guess if best is None else best.values
+    up, down = (stepping_stone(recording.stats, direction).values for direction in ("up", "down"))
+    candidates = ((up + down) / 2, rts(recording.stats).values, guess)
+    return next(values for values in candidates if np.isfinite(values).all())
 
 
 def _locally_tuned(move: AbstractMove, tuning: Tuning | None) -> AbstractMove:

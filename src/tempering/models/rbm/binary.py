@@ -1,7 +1,7 @@
 """The binary–binary restricted Boltzmann machine."""
 
 import dataclasses
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,13 +10,15 @@ from jaxtyping import Array, Float
 
 from tempering._precision import product
 from tempering._softplus import fit_softplus_sums
-from tempering._types import HostPerRung, Key, Scalar
+from tempering._types import HostPerRung, Key, PerRung, Scalar
 from tempering.bases.densities import log_z_of_bits
 from tempering.kernels import AbstractMove, BlockGibbs
 from tempering.models.model import AbstractModel
 from tempering.models.rbm.arrays import checked_parameters, in_blocks, largest_field_of, random_bits, softplus
 from tempering.models.rbm.enumeration import enumeration_cost, log_z_by_enumeration
-from tempering.models.rbm.hidden_bits import AbstractHiddenBitsModel, AbstractHiddenBitsPath
+from tempering.models.rbm.hidden_bits import AbstractHiddenBitsModel, AbstractHiddenBitsPath, HiddenBitsState
+from tempering.models.rbm.limbs import MAX_UNITS, Limbs
+from tempering.models.rbm.rung_kernel import log_f_at_all_rungs
 from tempering.models.rows import checked_bits, log_odds_of_base
 
 Base = Literal["uniform", "bias"] | Any  # or an array: 0/1 data (row, visible), or frequencies (visible,)
@@ -111,6 +113,18 @@ class RBM(AbstractHiddenBitsModel):
         return checked_bits(data, self.num_visible, "RBM")
 
 
+class RBMLimbs(NamedTuple):
+    """The matrices of an RBM for tensor cores.
+
+    Attributes:
+        from_visible: W, and as two more columns the log-odds of the base and c: one product gives all that v decides.
+        from_hidden: Wᵀ.
+    """
+
+    from_visible: Limbs
+    from_hidden: Limbs
+
+
 class RBMPath(AbstractHiddenBitsPath):
     """Tempered RBMs with h summed out.
 
@@ -123,12 +137,14 @@ class RBMPath(AbstractHiddenBitsPath):
     Attributes:
         weights, vbias, hbias: W, c and b.
         base_logits: c_A, the log-odds of the base.
+        limbs: the products on a GPU; None elsewhere.
         betas, sums, matrices: see `AbstractHiddenBitsPath`.
     """
 
     weights: Float[Array, "visible hidden"]
     vbias: Float[Array, " visible"]
     base_logits: Float[Array, " visible"]
+    limbs: RBMLimbs | None = None
 
     @classmethod
     def create(cls, rbm: RBM, base_logits: np.ndarray, betas: HostPerRung, *, largest_field: float = 0.0) -> "RBMPath":
@@ -160,6 +176,17 @@ class RBMPath(AbstractHiddenBitsPath):
         """
         return dataclasses.replace(self, weights=weights, vbias=vbias, hbias=hbias)
 
+    @property
+    def is_same_in_any_batch(self) -> bool:
+        return self.sums is not None and max(self.weights.shape) <= MAX_UNITS
+
+    def on_gpu(self) -> "RBMPath":
+        if not self.is_same_in_any_batch:
+            return self
+        columns = [self.weights, self.base_logits[:, None], self.vbias[:, None]]
+        limbs = RBMLimbs(Limbs.of(jnp.concatenate(columns, axis=1)), Limbs.of(self.weights.T))
+        return dataclasses.replace(self, limbs=limbs)
+
     def log_z_visible(self) -> float:
         return log_z_of_bits(self.base_logits)
 
@@ -167,17 +194,27 @@ class RBMPath(AbstractHiddenBitsPath):
         return jax.random.bernoulli(key, jax.nn.sigmoid(self.base_logits)).astype(jnp.float32)
 
     def log_ends(self, v: Float[Array, " visible"]) -> tuple[Scalar, Scalar]:
-        return product(v, self.base_logits), product(v, self.vbias)
+        if self.limbs is None:
+            return product(v, self.base_logits), product(v, self.vbias)
+        at_base, at_target = self.limbs.from_visible.times(v)[-2:]
+        return at_base, at_target
 
     def log_visible(self, v: Float[Array, " visible"], beta: Scalar) -> Scalar:
         return product(v, (1 - beta) * self.base_logits + beta * self.vbias)  # one product in place of two
 
+    def log_densities(self, x: HiddenBitsState) -> PerRung:
+        if self.limbs is None or self.sums is None:
+            return super().log_densities(x)
+        ends = jnp.stack(self.log_ends(x.v))
+        return log_f_at_all_rungs(x.field, ends, self.betas, self.sums.series, self.sums.scale, self.sums.bound)
+
     def hidden_field(self, v: Float[Array, " visible"]) -> Float[Array, " hidden"]:
-        return product(v, self.weights) + self.hbias
+        products = product(v, self.weights) if self.limbs is None else self.limbs.from_visible.times(v)[:-2]
+        return products + self.hbias
 
     def draw_visible(self, key: Key, beta: Scalar, h: Float[Array, " hidden"]) -> Float[Array, " visible"]:
-        visible_field = product(h, self.weights.T) + self.vbias
-        return random_bits(key, (1 - beta) * self.base_logits + beta * visible_field)
+        products = product(h, self.weights.T) if self.limbs is None else self.limbs.from_hidden.times(h)
+        return random_bits(key, (1 - beta) * self.base_logits + beta * (products + self.vbias))
 
 
 class AbstractRBMVariant(AbstractModel):

@@ -1,0 +1,79 @@
+"""The form of an RBM's path that a GPU computes: exact products of bits, and one kernel for all rungs."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tempering as tp
+from tempering.models.rbm.limbs import MAX_UNITS, Limbs
+
+RNG = np.random.default_rng(20160619)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 0.3, 40.0])
+@pytest.mark.parametrize("shape", [(784, 500), (7, 3), (64, 130)])
+def test_products_are_within_two_to_the_minus_20_of_float64(shape, scale):
+    matrix = (scale * RNG.normal(size=shape)).astype(np.float32)
+    bits = jnp.asarray(RNG.random((20, shape[0])) < 0.3, jnp.float32)
+    exact = np.asarray(bits, np.float64) @ matrix.astype(np.float64)
+    found = np.asarray(jax.vmap(Limbs.of(jnp.asarray(matrix)).times)(bits), np.float64)
+    assert found.shape == exact.shape
+    assert np.abs(found - exact).max() <= 2.0**-20 * np.abs(exact).max()
+
+
+def test_sums_of_digits_are_exact_integers_up_to_the_largest_number_of_units():
+    """At worst all digits are at their largest: their sum must still be below 2²⁴."""
+    limbs = Limbs.of(jnp.full((MAX_UNITS, 1), 1.0 - 2.0**-24))
+    digits = np.asarray(limbs.digits, np.float64)
+    assert np.array_equal(digits, np.round(digits))
+    assert np.abs(digits).max() <= 2048
+    assert np.abs(digits).sum(axis=0).max() <= 2**24
+
+
+def test_products_do_not_depend_on_the_order_of_summation():
+    matrix = jnp.asarray(RNG.normal(size=(784, 50)), jnp.float32)
+    bits, order = jnp.asarray(RNG.random(784) < 0.4, jnp.float32), RNG.permutation(784)
+    once, again = Limbs.of(matrix).times(bits), Limbs.of(matrix[order]).times(bits[order])
+    np.testing.assert_array_equal(once, again)
+
+
+def test_zero_weights_give_zero():
+    np.testing.assert_array_equal(Limbs.of(jnp.zeros((5, 4))).times(jnp.ones(5)), np.zeros(4))
+
+
+@pytest.mark.parametrize("num_rungs", [2, 9, 100])
+def test_the_path_on_a_gpu_has_the_same_densities(num_rungs):
+    rbm = tp.RBM(RNG.normal(0, 0.6, (20, 13)), RNG.normal(size=20), RNG.normal(size=13))
+    path = rbm.path(np.linspace(0.1, 0.8, 20), np.linspace(0, 1, num_rungs) ** 2)
+    on_gpu = path.on_gpu()
+    states = jax.vmap(path.sample_base)(jax.random.split(jax.random.key(0), 6))
+    again = jax.vmap(on_gpu.state_of)(states.v)
+    np.testing.assert_allclose(again.field, states.field, rtol=1e-5, atol=1e-5)
+    betas = np.asarray(path.betas, np.float64)
+    base, vbias = np.asarray(path.base_logits, np.float64), rbm.vbias
+    for one in range(6):
+        v, field = np.asarray(states.v[one], np.float64), states.v[one] @ rbm.weights + rbm.hbias
+        exact = (1 - betas) * (v @ base) + betas * (v @ vbias) + np.logaddexp(0, betas[:, None] * field).sum(axis=1)
+        state = jax.tree.map(lambda leaf, one=one: leaf[one], again)
+        np.testing.assert_allclose(on_gpu.log_densities(state), exact, rtol=2e-5, atol=2e-5)
+    together = jax.vmap(on_gpu.log_densities)(again)
+    np.testing.assert_array_equal(together[3], on_gpu.log_densities(jax.tree.map(lambda leaf: leaf[3], again)))
+
+
+def test_sweeps_on_a_gpu_draw_the_same_bits_where_rounding_decides_nothing():
+    """The same random numbers and fields that agree to six digits: a difference at one bit in a million is allowed."""
+    rbm = tp.RBM(RNG.normal(0, 0.6, (20, 13)), RNG.normal(size=20), RNG.normal(size=13))
+    path = rbm.path("uniform", np.linspace(0, 1, 12))
+    states = jax.vmap(path.sample_base)(jax.random.split(jax.random.key(0), 200))
+    keys, rungs = jax.random.split(jax.random.key(1), 200), jnp.arange(200) % 12
+    plain, fast = (jax.vmap(p.gibbs_sweep)(keys, rungs, states).v for p in (path, path.on_gpu()))
+    assert int(jnp.sum(plain != fast)) <= 2
+
+
+def test_fields_too_large_for_a_basis_stay_in_float32():
+    rbm = tp.RBM(RNG.normal(0, 1e4, (20, 13)), RNG.normal(size=20), RNG.normal(size=13))
+    path = rbm.path("uniform", np.linspace(0, 1, 12))
+    assert path.sums is None
+    assert not path.is_same_in_any_batch
+    assert path.on_gpu() is path
