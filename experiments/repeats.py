@@ -210,15 +210,27 @@ def _lines(content: dict[str, Any]) -> str:
 
 def in_processes(script: str, names: list[str], num_jobs: int, options: list[str]) -> dict[str, Any]:
     """The rows of each problem by a process of its own, a few at a time: `script --only NAME --rows FILE OPTIONS`."""
+    parts = _by_processes(script, [["--only", name, *options] for name in names], num_jobs)
+    return {name: part[name] for name, part in zip(names, parts, strict=True)}
+
+
+def in_seed_ranges(script: str, seeds: range, num_jobs: int, options: list[str]) -> dict[str, list[dict[str, Any]]]:
+    """All rows, the seeds shared out to processes: `script --first-seed N --seeds M --rows FILE OPTIONS`."""
+    ranges = [part for part in np.array_split(seeds, num_jobs) if part.size]
+    asked = [["--first-seed", str(part[0]), "--seeds", str(part.size), *options] for part in ranges]
+    parts = _by_processes(script, asked, num_jobs)
+    return {name: [row for part in parts for row in part[name]] for name in parts[0]}
+
+
+def _by_processes(script: str, asked: list[list[str]], num_jobs: int) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as directory, ThreadPoolExecutor(num_jobs) as pool:
 
-        def one(number: int) -> Any:
+        def one(number: int) -> dict[str, Any]:
             file = Path(directory) / f"{number}.json"
-            command = [sys.executable, script, "--only", names[number], "--rows", str(file), *options]
-            subprocess.run(command, check=True)
-            return parse(file)[names[number]]
+            subprocess.run([sys.executable, script, "--rows", str(file), *asked[number]], check=True)
+            return parse(file)
 
-        return dict(zip(names, pool.map(one, range(len(names))), strict=True))
+        return list(pool.map(one, range(len(asked))))
 
 
 def dump(file: Path, rows: dict[str, Any]) -> None:
