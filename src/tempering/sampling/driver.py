@@ -51,8 +51,8 @@ def drive(
 ) -> Iterator[tuple[int, Stage]]:
     """Runs that differ in their keys alone, each from a warm-up of its own to the end of sampling.
 
-    On an accelerator runs whose stages have the same form walk in one program; on a CPU one after the other, to the
-    bits of single runs.
+    On an accelerator the runs walk in one program while all their stages have the same form; else, and on a CPU, one
+    after the other, to the bits of single runs.
 
     Args:
         warmup: Makes the stages before sampling.
@@ -81,13 +81,12 @@ def drive(
 
 
 def _parties(stages: dict[int, Stage]) -> list[list[int]]:
-    """Runs that may share a program; on a CPU each walks by itself."""
-    if jax.default_backend() == "cpu":
-        return [[run] for run in stages]
-    parties: dict[str, list[int]] = {}
-    for run, stage in stages.items():
-        parties.setdefault(same_form(stage), []).append(run)
-    return list(parties.values())
+    """All runs together where they may share a program; else, and on a CPU, each walks by itself.
+
+    A program is compiled for a number of runs. Parties of many sizes would compile more than they save.
+    """
+    is_together = jax.default_backend() != "cpu" and len({same_form(stage) for stage in stages.values()}) == 1
+    return [list(stages)] if is_together else [[run] for run in stages]
 
 
 def _walk_party(stages: list[Stage], keys: list[Key], keep: Keep, chunk_steps: int | None) -> Iterator[list[Stage]]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from tempering._errors import InputError, check_count
 from tempering.estimators import Annealed, rts, stepping_stone
+from tempering.estimators.equilibration import equilibrated
 from tempering.kernels import AbstractMove, AbstractSizedMove, ClimbUp, Position, SimulatedTempering
 from tempering.ladder import AbstractPath, Ladder, StepLengths
 from tempering.ladder.step_lengths import root_kl_lengths
@@ -73,6 +74,8 @@ class SequentialStart(AbstractMeasuringWarmup):
         num_particles: The least number of particles; there are as many as chains, while memory allows.
         equilibration: Sweeps of the tempered run per squared length of the ladder.
         min_equilibration: The least number of these sweeps.
+        min_gibbs_equilibration: The least number for moves that always accept, such as Gibbs sweeps. Step sizes and leaps
+            are tuned so that a state is forgotten within a few moves; nobody knows how long Gibbs sweeps take for that.
     """
 
     step_length: float = 0.2
@@ -81,10 +84,11 @@ class SequentialStart(AbstractMeasuringWarmup):
     num_particles: int = 100
     equilibration: float = 0.2
     min_equilibration: int = 10
+    min_gibbs_equilibration: int = 350
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("stretch_steps", "num_particles", "min_equilibration"):
+        for name in ("stretch_steps", "num_particles", "min_equilibration", "min_gibbs_equilibration"):
             check_count(f"SequentialStart({name}=...)", getattr(self, name), 1)
         if not 0 < self.step_length < np.inf:
             raise InputError(f"SequentialStart(step_length=...) must be positive, got {self.step_length!r}.")
@@ -100,7 +104,10 @@ class SequentialStart(AbstractMeasuringWarmup):
     def scaled(self, factor: float) -> "SequentialStart":
         """Shorter or longer in all its parts."""
         return dataclasses.replace(
-            self, step_length=self.step_length / factor, equilibration=self.equilibration * factor
+            self,
+            step_length=self.step_length / factor,
+            equilibration=self.equilibration * factor,
+            min_gibbs_equilibration=max(1, round(self.min_gibbs_equilibration * factor)),
         )
 
     def first(self, setup: Setup) -> Stage:
@@ -192,7 +199,8 @@ class SequentialStart(AbstractMeasuringWarmup):
         length = lengths.length(betas)
         log_z = ladder.path.log_z_base() + past.log_z[-1]
         annealed = Annealed(log_z, past.std_error, past.log_weight_variance, past.num_families)
-        num_steps = max(self.min_equilibration, round(self.equilibration * length.root_kl**2))
+        least = self.min_gibbs_equilibration if move.always_accepts else self.min_equilibration
+        num_steps = max(least, round(self.equilibration * length.root_kl**2))
         stage = stage.with_found(annealed=annealed, length=length)
         if setup.is_late:
             return dataclasses.replace(setup, move=move).sampling_after(stage, ladder, states)
@@ -210,8 +218,9 @@ def corrected_guess(recording: Recording, ladder: Ladder) -> np.ndarray:
         ladder: The ladder with the guess so far.
     """
     guess = np.asarray(ladder.log_z_guess, np.float64)
-    up, down = (stepping_stone(recording.stats, direction).values for direction in ("up", "down"))
-    candidates = ((up + down) / 2, rts(recording.stats).values, guess)
+    stats = equilibrated(recording.stats)
+    up, down = (stepping_stone(stats, direction).values for direction in ("up", "down"))
+    candidates = ((up + down) / 2, rts(stats).values, guess)
     return next(values for values in candidates if np.isfinite(values).all())
 
 
