@@ -128,7 +128,7 @@ class Summary:
     def _chosen_by(self) -> str:
         if self.outcome.is_chosen:
             return "where the smoothed line of valid was highest"
-        return "the last: too few evaluations to choose by" if "valid" in self.outcome.best_row else "the last"
+        return "the last: no likelihood of valid could be believed" if "valid" in self.outcome.best_row else "the last"
 
     def _verdict_rows(self) -> Iterator[tuple[str, str]]:
         verdict = self.verdict

@@ -5,7 +5,6 @@ good, and the first dip is no decline. So the line is smoothed before its maximu
 error band of its maximum for many updates before a run stops.
 """
 
-from collections import deque
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,12 +24,14 @@ class Best(NamedTuple):
         value: The mean over the stretch.
         interval: The mean 95 % band over the stretch. Errors of neighbouring updates are alike, so that averaging
             hardly narrows it.
+        score: The mean less a part of its band, larger where few values were averaged.
         parameters: W, c and b at that update.
     """
 
     num_updates: int
     value: float
     interval: tuple[float, float]
+    score: float
     parameters: Parameters
 
 
@@ -38,18 +39,14 @@ class Choosing:
     """Follows the validation likelihood of a run.
 
     Attributes:
-        best: Where the smoothed line was highest; None before there is a whole stretch of it.
+        best: Where the smoothed line was highest; None before there is any of it.
         below_since: The update since which the line has been below the band of its maximum; None where it is not.
         num_below: How many evaluations that is.
     """
 
-    def __init__(self, track_every: int):
-        """Each value of the smoothed line is a mean over about `SMOOTHED_UPDATES` updates.
-
-        Args:
-            track_every: Updates between two evaluations.
-        """
-        self._recent: deque[tuple[float, float, float]] = deque(maxlen=max(1, SMOOTHED_UPDATES // track_every))
+    def __init__(self) -> None:
+        """Each value of the smoothed line is a mean over the last `SMOOTHED_UPDATES` updates."""
+        self._recent: list[tuple[int, float, float, float]] = []  # update, value, and both ends of its band
         self.best: Best | None = None
         self.below_since: int | None = None
         self.num_below = 0
@@ -62,12 +59,12 @@ class Choosing:
             valid: The likelihood of the validation rows.
             parameters: The parameters of which it is.
         """
-        self._recent.append((valid.value, *valid.interval))
-        if len(self._recent) < (self._recent.maxlen or 1):
-            return
-        value, low, high = (float(mean) for mean in np.mean(self._recent, axis=0))
-        if self.best is None or value > self.best.value:
-            self.best = Best(num_updates, value, (low, high), parameters)
+        self._recent.append((num_updates, valid.value, *valid.interval))
+        self._recent = [each for each in self._recent if each[0] > num_updates - SMOOTHED_UPDATES]
+        value, low, high = (float(mean) for mean in np.mean(self._recent, axis=0)[1:])
+        score = value - (value - low) / np.sqrt(len(self._recent))  # a mean of few values must be that much better
+        if self.best is None or score > self.best.score:
+            self.best = Best(num_updates, value, (low, high), float(score), parameters)
         if high >= self.best.interval[0]:
             self.below_since, self.num_below = None, 0
             return
@@ -101,7 +98,7 @@ class Choosing:
             numbers: Its plain numbers.
             parameters: Its best parameters.
         """
-        self._recent.extend((value, low, high) for value, low, high in numbers["recent"])
+        self._recent = [(int(update), value, low, high) for update, value, low, high in numbers["recent"]]
         self.below_since, self.num_below = numbers["below_since"], numbers["num_below"]
         if numbers["best"] is not None and parameters is not None:
             self.best = Best(**numbers["best"], parameters=parameters)

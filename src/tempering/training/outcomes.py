@@ -180,8 +180,8 @@ class Outcome:
 
     Attributes:
         rbm: The RBM after the last update, or the last finite one if training diverged.
-        best: The RBM with the highest smoothed validation likelihood; without validation rows, or where they were
-            evaluated too rarely to choose by, `rbm`.
+        best: The RBM with the highest smoothed validation likelihood; without validation rows, or where no likelihood
+            could be believed, `rbm`.
         best_update: The update at which `best` was reached.
         stopped_early: Whether early stopping ended the run.
         rows: `Row.to_dict` of every update at which the likelihood was evaluated, as in metrics.jsonl.

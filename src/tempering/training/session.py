@@ -78,7 +78,7 @@ class TrainingRun:
         settings = RunSettings() if settings is None else settings
         self.data, self.valid, self.settings = np.asarray(data), valid, settings
         self.stopped_early = self.has_diverged = False
-        self._choosing = Choosing(settings.track_every)
+        self._choosing = Choosing()
         self.findings: tuple[Finding, ...] = ()
         self._last_finite: Parameters | None = None
         self.tell: Callable[[str], None] = lambda what: None
@@ -129,7 +129,7 @@ class TrainingRun:
 
     @property
     def best(self) -> Best | None:
-        """Where the smoothed validation likelihood was highest so far; None before there is enough of it."""
+        """Where the smoothed validation likelihood was highest so far; None before there is any."""
         return self._choosing.best
 
     def outcome(self) -> Outcome:
