@@ -16,8 +16,10 @@ pytest.importorskip("optax", reason="training needs Optax")
 
 from tempering._errors import RecoveryWarning
 from tempering.training.metrics import Metrics
+from tempering.training.outcomes import Row, Tracked
 from tempering.training.session import TrainingRun
 from tempering.training.settings import Checking, RunSettings, TrainSettings
+from tempering.verdicts import Finding
 
 TINY = {"num_hidden": 4, "num_updates": 12, "batch_size": 20, "num_sweeps": 2, "num_rungs": 8}
 ADAM = {"optimizer": "adam", "learning_rate": 0.02}
@@ -272,6 +274,17 @@ def test_events_are_written_where_they_are_asked_for(tmp_path):
     assert list((tmp_path / "events").iterdir())
     with pytest.raises(tp.InputError, match="directory"):
         TrainingRun(some_data(), settings=settings, log_events=True)
+
+
+def test_no_likelihood_that_cannot_be():
+    """p(v) is at most 1. Kills: a positive likelihood of a run that has diverged or lost track."""
+    lost = Tracked(10.0, np.inf, 19, 1, (Finding(tp.Verdict.LOST, "seen", "cure"),))
+    assert np.isnan(lost.mean_log_likelihood(12.0, 5).value)
+    assert lost.mean_log_likelihood(8.0, 5).value == -2
+    assert Tracked(10.0, 0.5, 19, 1).mean_log_likelihood(10.5, 5).value == 0.5  # within its error
+    assert np.isnan(Tracked(10.0, 0.1, 19, 1).mean_log_likelihood(10.5, 5).value)
+    gone = Tracked(10.0, np.inf, 19, 1, (Finding(tp.Verdict.NONFINITE, "seen", "cure"),))
+    assert "train unknown" in str(Row(1, gone.mean_log_likelihood(-1e9, 5), tracked=gone))
 
 
 def test_parameters_that_diverge_are_named(monkeypatch):

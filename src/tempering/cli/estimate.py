@@ -60,6 +60,9 @@ def estimate_command(
     """
     common.use_cores(devices)
     target, start, rows = common.read_inputs(model, names, base, data, binarize, seed)
+    exact = target.quick_log_z() if is_terminal() and not quiet else None
+    if exact is not None:
+        common.say(f"The exact answer is at hand: log Z = {exact:.4f}. The estimate follows.")
     interrupts, result = common.Interrupts(), None
     try:
         with interrupts, common.only_answers_on_stdout():

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+import numpy as np
 from scipy.special import stdtrit
 
 from tempering.estimators import Annealed
@@ -51,11 +52,15 @@ class Tracked:
             num_rows: How many rows there are.
 
         Returns:
-            The mean log-likelihood, with the error and the interval of log Z.
+            The mean log-likelihood, with the error and the interval of log Z. Where training has diverged, and where it
+            would be positive, which no likelihood of bits is, it is NaN.
         """
         low, high = self.interval
-        band = (mean_log_density - high, mean_log_density - low)
-        return MeanLogLikelihood(mean_log_density - self.log_z, self.std_error, band, num_rows)
+        band, value = (mean_log_density - high, mean_log_density - low), mean_log_density - self.log_z
+        least = band[0] if np.isfinite(self.std_error) else value
+        if self.verdict is Verdict.NONFINITE or least > 0:
+            return MeanLogLikelihood(np.nan, np.inf, (np.nan, np.nan), num_rows)
+        return MeanLogLikelihood(value, self.std_error, band, num_rows)
 
     def __repr__(self) -> str:
         seen = "".join(f", {finding.seen}" for finding in self.findings)
@@ -216,4 +221,4 @@ class Outcome:
 
 
 def _pm(value: float, std_error: float) -> str:
-    return f"{value:.3f} ± {std_error:.3f}"
+    return f"{value:.3f} ± {std_error:.3f}" if np.isfinite(value) else "unknown"
