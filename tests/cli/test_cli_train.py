@@ -385,6 +385,25 @@ def test_the_live_view():
     assert "stopping after this update" in shown
 
 
+@pytest.mark.parametrize("width", [40, 30])
+def test_nothing_is_cut_on_a_narrow_terminal(width):
+    """Kills: columns that are cut off, a title that ends in an ellipsis, a check that nobody hears of."""
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    console = Console(file=stream, force_terminal=True, width=width, height=40, color_system=None)
+    view = LiveView("tempering train folder/of/rows.npz:train", RunSettings(num_updates=8000), None, console=console)
+    for update in (1, 2):
+        view.show(row_of(update, checked=True), StoryRun([]).samples)
+    view.say_that("checking log Z by annealed importance sampling")
+    console.print(view.panel())
+    lines = stream.buffer.getvalue().decode().splitlines()
+    assert all(len(line) <= width for line in lines)
+    words = "".join(line.strip("│ ").replace(" ", "") for line in lines)
+    for said in ("rows.npz:train", "train -19.800", "-20.009 to -19.591", "log Z by AIS", "tracked 52.000 ± 0.100",
+                 "update 2 of 8000", "left", "checking log Z by annealed importance sampling"):  # fmt: skip
+        assert said.replace(" ", "") in words
+    assert "…" not in words
+
+
 def test_the_live_view_is_for_terminals(tell, monkeypatch):
     """Guards the choice: on a terminal a panel that leaves nothing behind, and only there."""
     monkeypatch.setenv("TERM", "xterm")
