@@ -124,7 +124,7 @@ def test_a_result_is_saved_where_nothing_is_yet_and_can_be_copied(tmp_path, resu
     (tmp_path / "file").write_text("")
     with pytest.raises(tp.InputError, match="cannot be made"):
         result.save(tmp_path / "file" / "folder")
-    for again in (pickle.loads(pickle.dumps(result)), copy.deepcopy(result), copy.copy(result)):
+    for again in (pickle.loads(pickle.dumps(result)), copy.deepcopy(result), copy.copy(result)):  # noqa: S301
         assert str(again) == str(result)
 
 
