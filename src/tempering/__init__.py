@@ -29,6 +29,7 @@ from tempering.estimators import Expectation as Expectation
 from tempering.verdicts import Verdict as Verdict
 from tempering.verdicts import Finding as Finding
 from tempering._errors import InputError as InputError
+from tempering._errors import RecoveryWarning as RecoveryWarning
 
 # Models, from files, libraries and formulas.
 from tempering.frontends.loading import load as load

@@ -7,6 +7,10 @@ class InputError(ValueError):
     """A value, file or directory that cannot be used as asked. The message is one line with the cause and the cure."""
 
 
+class RecoveryWarning(UserWarning):
+    """Something on disk was damaged, and a run goes on without it. The message says what and from where."""
+
+
 def check_count(name: str, value: Any, least: int, note: str = "") -> None:
     """Refuse what is not a whole number, or less than the least."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:

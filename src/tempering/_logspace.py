@@ -8,6 +8,8 @@ from scipy.special import logsumexp
 
 LOG_ZERO = -1e30  # the log of a number that vanishes, where it must be finite: exp of a small share of it is still 0
 
+_ROUNDINGS = 8.0  # float32 numbers next to each other, on each side of 1
+
 
 class LogSum(eqx.Module):
     """A sum of exponentials, Σ exp(log_x), that neither overflows nor underflows while it grows.
@@ -84,3 +86,12 @@ def log_mean_exp(log_x: Float[np.ndarray, "..."], axis: int) -> Float[np.ndarray
 def power(exponent, log_density):
     """The log of a power, where 0⁰ = 1: a density that vanishes does not matter where its exponent is 0."""
     return jnp.where(exponent == 0, 0.0, exponent * log_density)
+
+
+def rounding_of(log_z: float) -> float:
+    """How far apart two estimates of log Z may be by rounding alone: log densities of that size are in float32.
+
+    Args:
+        log_z: One of the estimates.
+    """
+    return _ROUNDINGS * float(np.finfo(np.float32).eps) * (1 + abs(log_z))

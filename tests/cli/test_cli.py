@@ -176,7 +176,9 @@ def test_devices_do_not_change_the_answer(launch, files):
     "--rung-weights exp", "--rung-weights exp:x", "--rung-weights exp:nan", "--rung-weights flat", "--ladder linear",
     "--ladder 0,1,0.5",
     "--ladder 0,x,1", "--ladder geometric:7", "--warmup cold", "--method magic", "--sweeps 0", "--chains 0",
-    "--rungs 1", "--chunk 0", "--devices 0", "--sweeps many", "--seed -1", "--seed 99999999999999999999",
+    "--chains 1000000000000", "--rungs 1000000", "--sweeps 100000000000000000000", "--devices 10000",
+    "--rung-weights exp:1e9", "--rungs 1", "--chunk 0", "--devices 0",
+    "--sweeps many", "--seed -1", "--seed 99999999999999999999",
     "--target-error 0", "--target-error nan", "--target-error small", "--sweeps 1000 --max-sweeps 2000",
     "--max-sweeps 0", "--max-time 10x", "--sweeps 1000 --target-error 0.1 --max-sweeps 999",
     "--target-error 0.1 --max-time 10x", "--target-error 0.1 --max-time m",
@@ -278,11 +280,11 @@ def test_help(tempering):
 
 
 def test_an_ascii_terminal(estimate, files, monkeypatch):
-    """Guards the last line of a long run against an encoding that has no ± or ×."""
+    """Guards the last line of a long run against an encoding that has no ± or ×: they become +/- and x."""
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", write_through=True)
     monkeypatch.setattr(sys, "stdout", stream)
     assert estimate(files / "easy.npz", *QUICK)[0] == 0
-    assert b"chains ? sweeps" in stream.buffer.getvalue()
+    assert b"chains x sweeps" in stream.buffer.getvalue()
 
 
 # Terminals and Ctrl-C.
@@ -350,6 +352,26 @@ def test_ctrl_c_and_resume(launch, tmp_path):
     assert process.returncode in (0, 3)
     del whole["seconds"], ended["seconds"]
     assert ended == whole
+
+
+def test_sigterm_in_mid_run(estimate, files, monkeypatch, tmp_path):
+    """Guards what schedulers send: the estimate so far, how to go on, and status 143."""
+    original = tp.estimate
+
+    def terminated(*arguments, watch, **settings):
+        def watching(progress):
+            if progress.stage == "sampling":
+                os.kill(os.getpid(), signal.SIGTERM)
+            return watch(progress)
+
+        return original(*arguments, watch=watching, **settings)
+
+    monkeypatch.setattr("tempering.cli.estimate.estimate", terminated)
+    status, out, err = estimate(files / "easy.npz", *QUICK, "--out", tmp_path / "run", "--json")
+    assert status == 143
+    assert only_json(out)["is_complete"] is False
+    assert err.startswith("Terminated. Resume with: tempering estimate --resume")
+    assert (tmp_path / "run" / "checkpoint").exists()
 
 
 def test_ctrl_c_without_a_directory(estimate, files, monkeypatch):

@@ -1,5 +1,6 @@
 """The command line of training: what it prints, where, with which status, and what it leaves behind."""
 
+import dataclasses
 import io
 import json
 import os
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+import checks
 import tempering as tp
 from tempering import cli
 from tempering.cli import pictures
@@ -24,7 +26,7 @@ from tempering.cli.live import LiveView
 from tempering.estimators import Annealed
 from tempering.models import RBM
 from tempering.plots import plot_training, training_figure
-from tempering.training import Outcome, Row, RunSettings, Tracked, TrainingRun
+from tempering.training import Kept, Outcome, Row, RunSettings, Tracked, TrainingRun
 from tempering.verdicts import Finding, Verdict
 
 # Same shapes in many tests: what was compiled for one serves the others.
@@ -73,9 +75,11 @@ def row_of(update, *, lost=False, checked=False, valid=True) -> Row:
 class StoryRun:
     """What `TrainingRun` is to the command line."""
 
-    def __init__(self, rows, best_update=0, stopped_early=False, interrupts=None):
+    def __init__(self, rows, best_update=0, stopped_early=False, interrupts=None, signal_number=signal.SIGINT):
+        self.signal_number = signal_number
         self.story, self.best_update, self.stopped_early = rows, best_update, stopped_early
         self.interrupts = interrupts or {}  # at which update, and how often
+        self.kept = None  # what chains of its own say of the model that is kept
         self.told, self.is_pretraining, self.trainer = [], False, SimpleNamespace(num_updates=0)
 
     def __enter__(self):
@@ -89,7 +93,7 @@ class StoryRun:
             self.told += [row]
             self.is_pretraining, self.trainer.num_updates = row.is_pretraining, row.num_updates
             for _ in range(self.interrupts.get(row.num_updates, 0)):
-                os.kill(os.getpid(), signal.SIGINT)
+                os.kill(os.getpid(), self.signal_number)
             yield row
 
     def samples(self, num):
@@ -100,7 +104,18 @@ class StoryRun:
         rbm = RBM(np.zeros((16, 4)), np.zeros(16), np.zeros(4))
         findings = rows[-1].tracked.findings if rows else ()
         best = self.best_update or self.trainer.num_updates
-        return Outcome(rbm, rbm, best, self.stopped_early, [row.to_dict() for row in rows], findings)
+        return Outcome(
+            rbm,
+            rbm,
+            best,
+            self.stopped_early,
+            [row.to_dict() for row in rows],
+            findings,
+            best != self.trainer.num_updates,
+        )
+
+    def assess_kept(self):
+        return self.kept
 
     def save_model(self, path):
         path.parent.mkdir(exist_ok=True)
@@ -124,11 +139,11 @@ def test_a_table_for_people(tell):
     status, out, err = tell(StoryRun(rows, best_update=20), "--quiet")
     assert (status, err) == (0, "")
     table = table_of(out)
-    assert table["train log-likelihood"] == "-18.000, 95 % band -18.209 to -17.791"
+    assert table["train log-likelihood"] == "-18.000, 95 % band -18.209 to -17.791, as tracked"
     assert table["valid log-likelihood"].startswith("-18.500, ")
     assert table["valid at the end"].startswith("-19.500, ")
     assert table["updates"] == "30 of 30"
-    assert table["best update"] == "20, the best by valid"
+    assert table["best update"] == "20, where the smoothed line of valid was highest"
     assert table["log Z by AIS"] == "60.250 ± 0.050 at update 10; tracked 60.000 ± 0.100"
     assert table["verdict"] == "Good: the chains follow log Z."
     assert table[""] == "log Z was unknown at 1 of 30 evaluations."
@@ -141,7 +156,7 @@ def test_track_lost_at_the_end(tell, tmp_path):
     rows = [row_of(i, lost=i == 30, valid=False) for i in range(1, 31)]
     status, out, err = tell(StoryRun(rows), "--quiet", "--out", tmp_path / "run")
     assert (status, err) == (3, "")
-    assert "-17.000, 95 % band unknown " in out
+    assert "-17.000, 95 % band unknown, as tracked " in out
     assert Verdict.LOST.value in out
     assert "lower the learning rate" in out
     status, out, err = tell(StoryRun(rows), "--json", "--out", tmp_path / "run")
@@ -203,6 +218,33 @@ def test_ctrl_c(tell, tmp_path):
     assert only_json(out)["is_complete"] is False
     assert tell(StoryRun(rows, interrupts={9: 2}), "--quiet") == (130, "", "")
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_sigterm(tell, tmp_path):
+    """Guards what schedulers send: as Ctrl-C, with a status of its own. Kills: a handler for SIGINT alone."""
+    before, rows = signal.getsignal(signal.SIGTERM), [row_of(i) for i in range(1, 31)]
+    story = StoryRun(rows, interrupts={9: 1}, signal_number=signal.SIGTERM)
+    status, out, err = tell(story, "--quiet", "--out", tmp_path / "run")
+    assert status == 143
+    assert "9 of 30, interrupted" in out
+    assert err.startswith("Terminated. Resume with: tempering train --resume ")
+    assert tell(StoryRun(rows, interrupts={9: 2}, signal_number=signal.SIGTERM), "--quiet") == (143, "", "")
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_the_likelihood_of_what_is_kept_is_from_chains_of_its_own(tell):
+    """Kills: the tracked value, which was the maximum of many, in its place; a verdict that does not count it."""
+    rows, found = [row_of(i) for i in range(1, 31)], Tracked(50.0, 0.02, 19, 30)
+    likelihoods = {"train": found.mean_log_likelihood(31.5, 60), "valid": found.mean_log_likelihood(31.0, 20)}
+    story = StoryRun(rows, best_update=20)
+    story.kept = Kept(found, likelihoods)
+    status, out, _ = tell(story, "--quiet")
+    assert status == 0
+    assert "-19.000, 95 % interval -19.042 to -18.958, from chains of its own" in table_of(out)["valid log-likelihood"]
+    assert "-18.500 as tracked" in out
+    story.kept = Kept(dataclasses.replace(found, findings=(LOST,)), likelihoods)
+    status, out, _ = tell(story, "--json")
+    assert (status, only_json(out)["verdict"]) == (3, "lost")
 
 
 def test_ctrl_c_before_the_first_update(tell, tmp_path):
@@ -343,6 +385,25 @@ def test_the_live_view():
     assert "stopping after this update" in shown
 
 
+@pytest.mark.parametrize("width", [40, 30])
+def test_nothing_is_cut_on_a_narrow_terminal(width):
+    """Kills: columns that are cut off, a title that ends in an ellipsis, a check that nobody hears of."""
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    console = Console(file=stream, force_terminal=True, width=width, height=40, color_system=None)
+    view = LiveView("tempering train folder/of/rows.npz:train", RunSettings(num_updates=8000), None, console=console)
+    for update in (1, 2):
+        view.show(row_of(update, checked=True), StoryRun([]).samples)
+    view.say_that("checking log Z by annealed importance sampling")
+    console.print(view.panel())
+    lines = stream.buffer.getvalue().decode().splitlines()
+    assert all(len(line) <= width for line in lines)
+    words = "".join(line.strip("│ ").replace(" ", "") for line in lines)
+    for said in ("rows.npz:train", "train -19.800", "-20.009 to -19.591", "log Z by AIS", "tracked 52.000 ± 0.100",
+                 "update 2 of 8000", "left", "checking log Z by annealed importance sampling"):  # fmt: skip
+        assert said.replace(" ", "") in words
+    assert "…" not in words
+
+
 def test_the_live_view_is_for_terminals(tell, monkeypatch):
     """Guards the choice: on a terminal a panel that leaves nothing behind, and only there."""
     monkeypatch.setenv("TERM", "xterm")
@@ -403,9 +464,15 @@ def test_a_run_for_scripts(tempering, files, whole):
     metrics = [json.loads(line) for line in (directory / "metrics.jsonl").read_text().splitlines()]
     assert [row["update"] for row in metrics] == list(range(1, 31))
     best = metrics[answer["best_update"] - 1]
-    assert answer["valid"] == {"value": best["valid"], "interval": [best["valid_low"], best["valid_high"]]}
-    assert best["valid"] == max(row["valid"] for row in metrics if row["verdict"] == "good")
-    assert tp.load(directory / "model.npz").weights.shape == (16, 4)
+    tracked = {"value": best["valid"], "interval": [best["valid_low"], best["valid_high"]]}
+    assert answer["tracked"]["valid"] == tracked
+    rbm, found = tp.load(directory / "model.npz"), answer["valid"]
+    assert rbm.weights.shape == (16, 4)
+    with np.load(files / "bits.npz") as bits:
+        exact = rbm.log_density(bits["valid"]).mean() - rbm.exact_log_z()
+    low, high = found["interval"]
+    checks.assert_within(found["value"], exact, (high - low) / 4)
+    assert found != tracked  # it had no part in choosing the model
     assert (directory / "training.svg").read_text().startswith("<?xml")
     names = {"model": "model.npz", "metrics": "metrics.jsonl", "plot": "training.svg"}
     assert answer["files"] == {what: str(directory / name) for what, name in names.items()}

@@ -9,6 +9,7 @@ import pytest
 
 import exact
 import tempering as tp
+from tempering.cli.compare import _findings
 from tempering.estimators.methods import METHODS, RunKind
 from tempering.results import Comparison, Entry, SideBySide
 from tempering.verdicts import Finding, Verdict
@@ -169,6 +170,29 @@ def test_one_good_method_that_nobody_contradicts_is_enough():
     assert once.verdict is Verdict.HEAVY_TAILS  # not good with every seed
 
 
+def test_the_verdict_says_whose_it_is():
+    """Kills: a good method that speaks for rts, a method that is left out without a word."""
+    heavy = Finding(Verdict.HEAVY_TAILS, "seen", "cure")
+    found = _comparison(_entry("rts", 10.0, 0.1, 0.0, heavy), _entry("ais", 10.1, 0.1))
+    assert (found.verdict, found.judge) == (Verdict.HEAVY_TAILS, "rts")
+    assert "the verdict of rts" in found.in_words()
+    assert found.to_dict()["verdict_of"] == "rts"
+    assert _comparison(_entry("rts", 10.0, 0.1, 0.0, heavy), _entry("auto", 10.1, 0.1)).verdict.is_good
+    without = dataclasses.replace(found, left_out={"raise": "it needs `data`"})
+    assert "raise was left out: it needs `data`." in str(without)
+    assert str(without).splitlines()[3].split() == ["raise", "left", "out"]
+    assert without.to_dict()["left_out"] == [{"method": "raise", "why": "it needs `data`"}]
+
+
+def test_a_finding_is_printed_once():
+    """Kills: the same words once for every method of a run."""
+    stuck, coarse = Finding(Verdict.STUCK, "no trips", "more"), Finding(Verdict.COARSE, "wide", "narrow")
+    entries = [dataclasses.replace(_entry(name, 10.0, 0.1, 0.0, stuck, coarse), run_findings=(stuck,))
+               for name in ("rts", "ts")]  # fmt: skip
+    found = _findings(SideBySide(0, tuple(entries)))
+    assert found == {"no trips; more.": ["simulated tempering"], "wide; narrow.": ["rts", "ts"]}
+
+
 def test_coverage_and_bounds_are_those_of_the_entries():
     sides = [SideBySide(i, (_entry("ais", 10 + i, 0.5), _entry("raise", 12.0, 0.1))) for i in range(4)]
     found = Comparison(tuple(sides), 10.4, 100)
@@ -198,7 +222,16 @@ def test_the_command_prints_a_table_and_a_sandwich(tempering):
         "compare", "--methods", "rts,ais,reverse_ais", "--budget", 200, "--rungs", 10, "--chains", 40
     )
     assert (status, err) == (0, "")
-    for word in ("log Z", "low", "high", "memory", "200", "true log Z  68.4033", "sandwich", "Good: no two methods"):
+    for word in (
+        "log Z",
+        "low",
+        "high",
+        "memory",
+        "200",
+        "true log Z  68.4033",
+        "sandwich",
+        "Good, by rts:",
+    ):
         assert word in out
     status, out, _ = tempering(
         "compare", "--methods", "rts,ais", "--budget", 200, "--rungs", 10, "--chains", 40, "--repeats", 2

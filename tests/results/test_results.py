@@ -1,7 +1,9 @@
 """The answer on disk and as JSON: nothing lost, nothing that JSON cannot say."""
 
+import copy
 import inspect
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -114,6 +116,16 @@ def test_what_is_saved(tmp_path, method):
     assert saved["occupancy"].shape == (4,)
     rows = saved["transition_matrix"].sum(axis=1)
     assert np.all(np.isclose(rows, 1) | (rows == 0))
+
+
+def test_a_result_is_saved_where_nothing_is_yet_and_can_be_copied(tmp_path, result):
+    result.save(tmp_path / "new" / "folder")
+    assert json.loads((tmp_path / "new" / "folder" / "result.json").read_text())["log_z"] == result.log_z
+    (tmp_path / "file").write_text("")
+    with pytest.raises(tp.InputError, match="cannot be made"):
+        result.save(tmp_path / "file" / "folder")
+    for again in (pickle.loads(pickle.dumps(result)), copy.deepcopy(result), copy.copy(result)):  # noqa: S301
+        assert str(again) == str(result)
 
 
 def test_saving_again_replaces(tmp_path):

@@ -1,5 +1,6 @@
 """Stopping and resuming: the same bits as without a stop, and a clear line about what cannot be resumed."""
 
+import contextlib
 import hashlib
 import io
 import itertools
@@ -18,6 +19,7 @@ import numpy as np
 import pytest
 
 import tempering as tp
+from tempering._errors import RecoveryWarning
 from tempering.api import Interrupted
 from tempering.sampling.directory import CheckpointError, RunDirectory, write_atomically
 
@@ -137,7 +139,7 @@ def test_resuming_an_empty_directory_begins(tmp_path):
     """Guards scripts that always say resume."""
     assert answer(quick(tmp_path / "new" / "deep", resume=True)) == answer(quick())
     written = sorted(os.listdir(tmp_path / "new" / "deep"))
-    assert written == ["checkpoint", "lock", "result.json", "result.npz"]
+    assert written == ["checkpoint", "checkpoint.previous", "lock", "result.json", "result.npz"]
 
 
 def test_a_finished_run_goes_on_with_more_sweeps(tmp_path):
@@ -195,6 +197,28 @@ def test_a_damaged_checkpoint_is_refused(tmp_path, damage):
     message = refusal(tmp_path, resume=True)
     assert str(file) in message
     assert "is damaged" in message or "is not a checkpoint" in message
+
+
+@pytest.mark.parametrize("damage", [lambda data: flipped(data, len(data) // 2), lambda data: data[:100]])
+def test_the_checkpoint_before_a_damaged_one_is_used_and_that_is_said(tmp_path, damage):
+    """Kills: a refusal where there is a good one, silence, and a good one that the damaged one replaces later."""
+    calls = []
+    with contextlib.suppress(Interrupted):
+        quick(tmp_path, watch=lambda progress: calls.append(progress) or len(calls) == 8)
+    file = tmp_path / "checkpoint"
+    file.write_bytes(damage(file.read_bytes()))
+    with pytest.warns(RecoveryWarning, match=r"checkpoint is damaged: .* goes on from the checkpoint before it"):
+        assert answer(quick(tmp_path, resume=True)) == answer(quick())
+    for name in ("checkpoint", "checkpoint.previous"):
+        (tmp_path / name).write_bytes(damage((tmp_path / name).read_bytes()))
+    assert str(file) in refusal(tmp_path, resume=True)
+
+
+def test_a_kill_between_two_renames_leaves_the_one_before(tmp_path):
+    directory = begun(tmp_path)
+    (directory / "checkpoint").rename(directory / "checkpoint.previous")
+    assert "already holds a run" in refusal(tmp_path)
+    assert answer(quick(tmp_path, resume=True)) == answer(quick())
 
 
 def with_body(file: Path, change) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tempering._errors import InputError, check_count
 from tempering._signatures import suggests
+from tempering.api.memory import check_chains, check_sweeps
 from tempering.api.runs import Plan, Runs
 from tempering.api.settings import Betas, RungWeights, Settings, check_model, check_move
 from tempering.diagnosis.stopping import LENGTH
@@ -26,6 +27,7 @@ from tempering.warmups import tuned_if_needed
 
 _FULL_WARMUP_BUDGET = 1500  # with less than this in all, the default warm-up shrinks to a third of it
 _MIN_BUDGET = 4  # a step of annealing, two of equilibration, one that counts
+_LEFT_OUT = {"raise": "it starts from rows of data, give them as `data`"}  # where there are none
 _ONE_LENGTH = "Methods are compared at one number of sweeps: give `budget`, or `num_sweeps`."
 
 
@@ -68,7 +70,7 @@ def compare(
         model: What log Z is wanted of.
         base: What tempering starts from; see `estimate`.
         data: Rows from which RAISE starts. Without them, rows of data given as `base` serve; without either "all"
-            leaves RAISE out.
+            leaves RAISE out, and `comparison.left_out` says so.
         methods: "all", or names with commas between them, or a list of names.
         budget: Sweeps per chain in all, the warm-up included. Without it tempering takes its warm-up and `num_sweeps`,
             and the others as many as that.
@@ -100,9 +102,11 @@ def compare(
     check_progress(progress)
     if budget is not None:
         check_count("`budget`", budget, _MIN_BUDGET, " sweeps")
+        check_sweeps("budget", budget)
     base = data if base is None else base
     rows = data if data is not None else _rows_of(base)
     chosen = _chosen(methods, has_rows=rows is not None)
+    left_out = {name: why for name, why in _LEFT_OUT.items() if methods == "all" and rows is None}
     path = model.path(base, settings.make_betas())
     keep = reduce(_both, (method.keep for method in chosen))
     plan = _plan(path, model.move() if move is None else move, settings, budget, keep)
@@ -115,7 +119,7 @@ def compare(
             watched = _heard(told, repeat=repeat, num_repeats=repeats)
             runs = Runs(dataclasses.replace(plan, setup=setup, rows=starts), watched)
             sides.append(SideBySide(number, tuple(_entry(method, runs) for method in chosen)))
-    return Comparison(tuple(sides), model.quick_log_z() if truth is None else truth, num_chains)
+    return Comparison(tuple(sides), model.quick_log_z() if truth is None else truth, num_chains, left_out)
 
 
 def _plan(path: AbstractPath, move: AbstractMove, asked: Settings, budget: int | None, keep: Keep) -> Plan:
@@ -124,6 +128,7 @@ def _plan(path: AbstractPath, move: AbstractMove, asked: Settings, budget: int |
     if asked.warmup == Settings.warmup and budget is not None and budget < _FULL_WARMUP_BUDGET:
         warmup = warmup.scaled(budget / _FULL_WARMUP_BUDGET)
     keep = dataclasses.replace(keep, moves=not move.always_accepts)
+    check_chains(ladder, keep, asked.num_chains)
     setup = Setup(jax.random.key(asked.seed), ladder, move, asked.num_chains, asked.num_sweeps, budget)
     return Plan(setup, tuned_if_needed(warmup, move), keep)
 

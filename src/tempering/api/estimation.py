@@ -89,7 +89,8 @@ def estimate(
         expect: A function of a state whose mean under the model is wanted, such as `lambda x: x.v` for an RBM's pixels.
         keep_draws: Whether states are kept, as draws of the target; by default for densities and posteriors.
         out: A directory for checkpoints and the result.
-        resume: Go on with the run in `out`, to the same bits, or beyond where it ended with a larger `num_sweeps`.
+        resume: Go on with the run in `out`, to the same bits, or beyond where it ended with a larger `num_sweeps`. If
+            the last checkpoint is damaged, the one before it is used, with a `RecoveryWarning`.
         chunk_sweeps: Sweeps between checkpoints and calls of `watch`, rounded up to whole blocks.
         watch: Called with a `Progress` after every chunk. The run stops there if it returns True.
         progress: Whether a bar on standard error shows the stage, the estimate and the time left. By default where

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tempering.api.memory import check_chains
 from tempering.api.settings import Settings, check_model, check_move
 from tempering.diagnosis import Decision, Diagnosis, Goal, Look, decide
 from tempering.diagnosis.checks import missing_length, round_trips
@@ -56,6 +57,7 @@ class Job:
             keep_draws = model.keeps_draws() and self.ladder.path.num_dims <= _MAX_KEPT_SIZE
         may_refuse = not self.move.always_accepts
         self.keep = dataclasses.replace(self.method.keep, expect=expect, moves=may_refuse, states=keep_draws)
+        check_chains(self.ladder, self.keep, settings.num_chains)
 
     def setup(self, seed: int | None = None) -> Setup:
         """What the warm-up is given; with another seed, for a replicate of the run."""

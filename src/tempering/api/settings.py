@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from tempering._errors import InputError, check_count
+from tempering.api.memory import check_rungs, check_sweeps
 from tempering.estimators.methods import METHODS, RunKind
 from tempering.kernels import AbstractMove
 from tempering.ladder import LadderRule, checked_betas
@@ -71,6 +72,10 @@ class Settings:
                 self._check_words_alone()
             elif getattr(self, name) is not None:
                 check_count(f"`{name}`", getattr(self, name), least, ', or "auto"' if name == "num_rungs" else "")
+        for name in ("num_sweeps", "max_sweeps", "chunk_sweeps"):
+            check_sweeps(name, getattr(self, name))
+        if isinstance(self.num_rungs, int):
+            check_rungs(self.num_rungs)
         if not isinstance(self.seed, int) or not 0 <= self.seed < 2**32:
             raise InputError(f"`seed` must be a whole number from 0 to 2³² − 1; got {self.seed!r}.")
         if self.method not in _METHODS:

@@ -1,6 +1,5 @@
 """The command line: arguments in, calls of the library out, and how it looks on a terminal."""
 
-import io
 import sys
 from typing import Annotated, Any
 
@@ -8,9 +7,10 @@ import typer
 
 from tempering import __version__
 from tempering._errors import InputError
-from tempering.cli.common import EXIT_INTERRUPTED, refuse
+from tempering.cli.common import EXIT_INTERRUPTED, StoppedAtOnce, refuse, warnings_as_lines
 from tempering.cli.compare import compare_command
 from tempering.cli.estimate import estimate_command
+from tempering.cli.plain_text import print_plainly_where_needed
 from tempering.cli.train import train_command
 
 _UsageError: Any = typer.BadParameter.__base__  # what typer raises on wrong arguments; it has no public name
@@ -38,14 +38,15 @@ def _about(
 
 def main() -> None:
     """The entry point: a user's mistake is one line and status 2, never a traceback."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # an ASCII terminal must not stop a run at its last line
-            stream.reconfigure(errors="replace")
+    print_plainly_where_needed(sys.stdout, sys.stderr)
     try:
-        sys.exit(app(sys.argv[1:] or ["--help"], standalone_mode=False))
+        with warnings_as_lines():
+            sys.exit(app(sys.argv[1:] or ["--help"], standalone_mode=False))
     except InputError as error:
         refuse(str(error))
     except _UsageError as error:
         refuse(error.format_message())
+    except StoppedAtOnce as stopped:
+        sys.exit(stopped.args[0])
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)

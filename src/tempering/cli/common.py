@@ -4,6 +4,7 @@ import os
 import shlex
 import signal
 import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
@@ -15,12 +16,14 @@ from rich.console import Console
 from rich.table import Table
 from typer import Argument, Option
 
-from tempering._errors import InputError
+from tempering._errors import InputError, RecoveryWarning
 from tempering.cli.flags import in_flags
 from tempering.frontends.loading import load, load_data, load_example, load_rows
 from tempering.models import RBM, AbstractModel
 
-EXIT_GOOD, EXIT_USER_ERROR, EXIT_NOT_GOOD, EXIT_INTERRUPTED = 0, 2, 3, 130
+EXIT_GOOD, EXIT_USER_ERROR, EXIT_NOT_GOOD = 0, 2, 3
+EXIT_INTERRUPTED, EXIT_TERMINATED = 130, 143  # 128 and the number of the signal, as shells have it
+_MOST_DEVICES = 64  # or as many as there are cores: each device has threads of its own
 _BASE_WORDS = ("uniform", "bias", "field")  # anything else is a file
 
 _MODELS = (
@@ -31,6 +34,9 @@ _BASES = "Where tempering starts: uniform, bias or FILE of data for an RBM, unif
 _LADDERS = "auto, adaptive, adaptive:rejection, uniform, power:P, geometric:SMALLEST, or numbers b0,b1,...,1."
 
 ModelFile = Annotated[str | None, Argument(help=_MODELS)]
+NamesFlag = Annotated[
+    str | None, Option(help="Arrays of FILE.npz that are called otherwise: W=weight,vbias=v_bias,unused=loss.")
+]
 BaseFlag = Annotated[str | None, Option(help=_BASES)]
 BinarizeFlag = Annotated[str | None, Option(help="For grey values: threshold or random.")]
 ChainsFlag = Annotated[int, Option(help="Independent chains.")]
@@ -46,11 +52,13 @@ QuietFlag = Annotated[bool, Option("--quiet", help="No progress bar.")]
 
 
 def read_inputs(
-    model: str | None, base: str | None, data: str | None, binarize: str | None, seed: int
+    model: str | None, names: str | None, base: str | None, data: str | None, binarize: str | None, seed: int
 ) -> tuple[AbstractModel, Any, np.ndarray | None]:
     """The model, what tempering starts from, and the rows of data, from what was typed."""
+    if names is not None and model is None:
+        raise InputError("--names is for the arrays of a FILE.npz: give the file as MODEL.")
     with only_answers_on_stdout():  # a Python file may print
-        target, own_base = (load(model), None) if model is not None else load_example()
+        target, own_base = (load(model, names=names), None) if model is not None else load_example()
     _check_useful(target, base, data, binarize)
 
     def read(file: str) -> np.ndarray:
@@ -84,8 +92,9 @@ def only_answers_on_stdout() -> Iterator[None]:
 
 def use_cores(devices: int | None) -> None:
     """One CPU device a core: groups of chains then run side by side. Only an application may decide this."""
-    if devices is not None and devices < 1:
-        raise InputError(f"--devices must be 1 or more, got {devices}.")
+    most = max(_MOST_DEVICES, os.cpu_count() or 1)
+    if devices is not None and not 1 <= devices <= most:
+        raise InputError(f"--devices must be from 1 to {most}, got {devices}; as many as there are cores are enough.")
     if devices is None and "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", ""):
         return  # the user has decided it already
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -131,22 +140,63 @@ def in_colour(text: str, is_good: bool | None) -> str:
     return f"[{colour}]{text}[/{colour}]"
 
 
+class StoppedAtOnce(BaseException):
+    """A signal that ends the command where it is. Its argument is the exit status.
+
+    It is no KeyboardInterrupt, which typer turns into a status of its own.
+    """
+
+
 class Interrupts:
-    """Turns Ctrl-C into a request to stop, which `asked` tells; a second one stops at once."""
+    """Turns Ctrl-C and SIGTERM into a request to stop, which `asked` tells; a second one stops at once.
+
+    Attributes:
+        asked: Whether the run is to stop.
+        status: The exit status that says which signal it was.
+    """
 
     asked = False
+    status = EXIT_INTERRUPTED
+
+    def __init__(self, *, at_once: bool = False):
+        """`at_once` stops at the first signal, where there is nothing that could be saved."""
+        self._at_once = at_once
 
     def __enter__(self) -> Self:
-        self._before = signal.signal(signal.SIGINT, self._interrupt)
+        self._before = {number: signal.signal(number, self._interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
         return self
 
     def __exit__(self, *_: Any) -> None:
-        signal.signal(signal.SIGINT, self._before)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
-    def _interrupt(self, *_: Any) -> None:
-        if self.asked:
-            raise KeyboardInterrupt
+    @property
+    def in_words(self) -> str:
+        """What happened."""
+        return "Terminated" if self.status == EXIT_TERMINATED else "Interrupted"
+
+    def _interrupt(self, number: int, *_: Any) -> None:
+        if not self.asked:
+            self.status = EXIT_TERMINATED if number == signal.SIGTERM else EXIT_INTERRUPTED
+        if self.asked or self._at_once:
+            raise StoppedAtOnce(EXIT_TERMINATED if number == signal.SIGTERM else EXIT_INTERRUPTED)
         self.asked = True
+
+
+@contextmanager
+def warnings_as_lines() -> Iterator[None]:
+    """What was damaged on disk and is done without is said in a line on standard error, not as Python does."""
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def show_line(message: Warning | str, category: type[Warning], *where: Any, **options: Any) -> None:
+            if issubclass(category, RecoveryWarning):
+                say(f"Warning: {message}")
+            else:
+                show(message, category, *where, **options)
+
+        warnings.showwarning = show_line
+        yield
 
 
 def refuse(message: str) -> NoReturn:
@@ -160,9 +210,9 @@ def say(line: str) -> None:
     print(line, file=sys.stderr)
 
 
-def how_to_resume(out: Path | None) -> str:
+def how_to_resume(out: Path | None, what: str = "Interrupted") -> str:
     """What to say of a run that was interrupted."""
     if out is None:
-        return "Interrupted. With --out DIR the run could be resumed."
+        return f"{what}. With --out DIR the run could be resumed."
     command, *arguments = (argument for argument in sys.argv[1:] if argument != "--resume")
-    return f"Interrupted. Resume with: tempering {shlex.join([command, '--resume', *arguments])}"
+    return f"{what}. Resume with: tempering {shlex.join([command, '--resume', *arguments])}"

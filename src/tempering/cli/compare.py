@@ -18,6 +18,7 @@ from tempering.results.comparison_table import comparison_table
 
 def compare_command(
     model: common.ModelFile = None,
+    names: common.NamesFlag = None,
     methods: Annotated[str, Option(help="all, or names with commas between them.")] = "all",
     budget: Annotated[int | None, Option(help="Sweeps per chain in all, the same for each method.")] = None,
     base: common.BaseFlag = None,
@@ -38,12 +39,13 @@ def compare_command(
 ) -> None:
     """Estimate log Z of a model by every method, at a matched number of sweeps.
 
-    Without --budget each method gets --sweeps and the warm-up's sweeps. Exit status: 0 methods agree and at least one
-    is good, 2 the arguments are wrong, 3 they disagree or none is good, 130 interrupted.
+    Without --budget each method gets --sweeps and the warm-up's sweeps. The verdict is that of auto, or of rts, or of
+    the first method. Exit status: 0 it is good and no two methods disagree, 2 the arguments are wrong, 3 it is not or
+    they do, 130 interrupted, 143 terminated.
     """
     common.use_cores(devices)
-    target, start, rows = common.read_inputs(model, base, data, binarize, seed)
-    with common.only_answers_on_stdout():
+    target, start, rows = common.read_inputs(model, names, base, data, binarize, seed)
+    with common.Interrupts(at_once=True), common.only_answers_on_stdout():
         comparison = compare(
             target, start, data=rows, methods=methods, budget=budget, num_chains=chains, num_sweeps=sweeps,
             num_rungs=common.read_rungs(rungs), betas=common.read_betas(ladder), rung_weights=rung_weights,
@@ -68,12 +70,25 @@ def _print(comparison: Comparison) -> None:
         if side.disagreements:
             console.print(_alarm(side, several=len(comparison.repeats) > 1), style="red", markup=False)
     if len(comparison.repeats) == 1:
-        for entry in first.entries:
-            for finding in entry.answer.findings:
-                console.print(f"{entry.method.name}: {in_flags(str(finding))}", markup=False)
-        for finding in {f.verdict: f for entry in first.entries for f in entry.run_findings}.values():
-            console.print(f"the run: {in_flags(str(finding))}", markup=False)
+        for finding, names in _findings(first).items():
+            console.print(f"{', '.join(names)}: {in_flags(finding)}", markup=False)
+    for name, why in comparison.left_out.items():
+        console.print(f"{name} was left out: {in_flags(why)}.", markup=False)
     console.print(f"verdict     {common.in_colour(comparison.in_words(), comparison.verdict.is_good)}")
+
+
+def _findings(side: SideBySide) -> dict[str, list[str]]:
+    """Each finding once, with the run that it is about, or the methods that noticed it."""
+    found: dict[str, list[str]] = {}
+    for entry in side.entries:
+        for finding in entry.run_findings:
+            names = found.setdefault(str(finding), [])
+            names += [entry.method.kind.value] if entry.method.kind.value not in names else []
+    of_runs = set(found)
+    for entry in side.entries:
+        for text in {str(finding) for finding in entry.answer.findings} - of_runs:
+            found.setdefault(text, []).append(entry.method.name)
+    return found
 
 
 def _table(comparison: Comparison) -> Table:

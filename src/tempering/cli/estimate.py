@@ -8,6 +8,7 @@ import numpy as np
 import typer
 from typer import Option
 
+from tempering._logspace import rounding_of
 from tempering.api import Interrupted, Settings, estimate
 from tempering.cli import common
 from tempering.cli.flags import in_flags
@@ -19,6 +20,7 @@ from tempering.verdicts import Verdict
 
 def estimate_command(
     model: common.ModelFile = None,
+    names: common.NamesFlag = None,
     base: common.BaseFlag = None,
     data: Annotated[str | None, Option(help="FILE of data whose mean log-likelihood is wanted.")] = None,
     binarize: common.BinarizeFlag = None,
@@ -53,10 +55,14 @@ def estimate_command(
 ) -> None:
     """Estimate log Z of a model.
 
-    Exit status: 0 good, 2 the arguments are wrong, 3 a number was computed but is not to be believed, 130 interrupted.
+    Exit status: 0 good, 2 the arguments are wrong, 3 a number was computed but is not to be believed, 130 interrupted,
+    143 terminated.
     """
     common.use_cores(devices)
-    target, start, rows = common.read_inputs(model, base, data, binarize, seed)
+    target, start, rows = common.read_inputs(model, names, base, data, binarize, seed)
+    exact = target.quick_log_z() if is_terminal() and not quiet else None
+    if exact is not None:
+        common.say(f"The exact answer is at hand: log Z = {exact:.4f}. The estimate follows.")
     interrupts, result = common.Interrupts(), None
     try:
         with interrupts, common.only_answers_on_stdout():
@@ -74,8 +80,8 @@ def estimate_command(
     elif result is not None:
         common.print_rows((*_answer_rows(result), *_run_rows(result), *_verdict_rows(result)))
     if interrupts.asked and (result is None or not result.is_complete):
-        common.say(common.how_to_resume(out))
-        raise typer.Exit(common.EXIT_INTERRUPTED)
+        common.say(common.how_to_resume(out, interrupts.in_words))
+        raise typer.Exit(interrupts.status)
     raise typer.Exit(common.EXIT_GOOD if result is not None and result.verdict.is_good else common.EXIT_NOT_GOOD)
 
 
@@ -87,7 +93,9 @@ def _answer_rows(result: Result) -> Iterator[tuple[str, str]]:
     yield "standard error", f"{result.std_error:.4f}{asked}{_errors(result)}"
     yield "95 % interval", f"{low:.4f} to {high:.4f}"
     if result.exact_log_z is not None:
-        where = "inside the interval" if low <= result.exact_log_z <= high else "outside the interval"
+        slack = rounding_of(result.log_z)
+        is_inside = low - slack <= result.exact_log_z <= high + slack
+        where = "inside the interval" if is_inside else "outside the interval"
         yield "exact log Z", f"{result.exact_log_z:.4f} ({where})"
     if result.annealed is not None:
         yield "annealing says", f"{result.annealed.log_z:.4f} ± {result.annealed.std_error:.4f}"

@@ -11,7 +11,8 @@ _FLAGS = {
     "num_updates": "--updates", "learning_rate": "--lr", "batch_size": "--batch", "weight_decay": "--decay",
     "optimizer": "--optimizer", "alpha": "--alpha", "is_tracked": "--track", "track_every": "--track-every",
     "follow_every": "--follow-every", "pretrain": "--pretrain", "check": "--check", "early_stop": "--early-stop",
-    "valid": "--valid", "binarize": "--binarize",
+    "valid": "--valid", "binarize": "--binarize", "names": "--names", "patience": "--patience",
+    "num_visible": "--image",
 }  # fmt: skip
 _ARGUMENT = re.compile(rf"`({'|'.join(_FLAGS)})(?:=([^`]*))?`")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tempering.cli.common import Interrupts, say
+from tempering.cli.common import EXIT_TERMINATED, Interrupts, say
 from tempering.progress import Pace, in_hours
 from tempering.training import Row, RunSettings
 
@@ -23,6 +23,7 @@ class View(Interrupts):
     note = ""
 
     def __init__(self, settings: RunSettings):
+        super().__init__()
         self._settings, self._speed = settings, Speed()
 
     def show(self, row: Row, samples: Samples) -> None:
@@ -36,9 +37,15 @@ class View(Interrupts):
         speed = self._speed.in_words(total - row.num_updates)
         return f"{row.stage} {row.num_updates} of {total}", min(1.0, row.num_updates / total), speed
 
-    def _interrupt(self, *_: Any) -> None:
-        super()._interrupt()
-        self.note = "stopping after this update; Ctrl-C again stops at once"
+    def say_that(self, what: str) -> None:
+        """Note what goes on beside the updates, such as a check that takes minutes; an empty text ends it."""
+        if not self.asked:
+            self.note = what
+
+    def _interrupt(self, number: int, *_: Any) -> None:
+        super()._interrupt(number)
+        again = "" if self.status == EXIT_TERMINATED else "; Ctrl-C again stops at once"
+        self.note = f"stopping after this update{again}"
 
 
 class Lines(View):

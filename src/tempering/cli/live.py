@@ -13,11 +13,12 @@ from rich.text import Text
 
 from tempering.cli import pictures
 from tempering.cli.lines import Samples, View
-from tempering.progress.bars import bar_row, live_display
+from tempering.progress.bars import fitted_bar, live_display
 from tempering.results import MeanLogLikelihood
 from tempering.training import Row, RunSettings
 
 _NUM_VALUES, _SPARK_WIDTH = 200, 40  # likelihoods that a sparkline shows, and its columns
+_GAP, _TITLE_MARGIN = 2, 2  # columns between those of the table, and beside the title
 _PICTURE_SECONDS, _MOST_PICTURES = 2.0, 6
 
 
@@ -77,21 +78,47 @@ class LiveView(View):
             remarks = Text(self._checked), Text(self._trouble, style="red")
             body = [self._likelihoods(), *remarks, self._bar(self._row), Text(drawn, no_wrap=True)]
         body = [part for part in (*body, Text(self.note, style="yellow")) if part]  # an empty text takes no line
-        return Panel(Group(*body), title=self._title, title_align="left", border_style="dim")
+        title = Text(self._title)  # a border cuts a title that is longer
+        if len(title) > self._width - _TITLE_MARGIN:
+            return Panel(Group(title, *body), border_style="dim")
+        return Panel(Group(*body), title=title, title_align="left", border_style="dim")
+
+    @property
+    def _width(self) -> int:
+        """Columns inside the border."""
+        return self._console.width - 4
 
     def _likelihoods(self) -> RenderableType:
         if not self._known:
             return Text("no likelihood yet" if self._settings.is_tracked else "the likelihood is not tracked")
         table = Table(box=None, pad_edge=False, header_style="dim")
-        for heading in ("log-likelihood", "", "95 % band", f"last {len(self._values['train'])} values"):
+        last = f"last {len(self._values['train'])} values"
+        for heading in ("log-likelihood", "", "95 % band", last):
             table.add_column(heading, no_wrap=True, justify="left" if heading else "right")
-        for name, likelihood in self._known.items():
-            low, high = likelihood.interval
-            band = f"{low:.3f} to {high:.3f}" if np.isfinite(likelihood.std_error) else "unknown"
-            spark = pictures.sparkline(self._values[name], _SPARK_WIDTH)
-            table.add_row(name, f"[bold]{likelihood.value:.3f}[/bold]", band, spark)
+        rows = [(name, *_in_words(likelihood)) for name, likelihood in self._known.items()]
+        used = len("log-likelihood") + max(len(value) + len(band) for _, value, band in rows) + 3 * _GAP
+        if used + len(last) > self._width:
+            return self._narrow_likelihoods(rows)
+        for name, value, band in rows:
+            spark = pictures.sparkline(self._values[name], min(_SPARK_WIDTH, self._width - used))
+            table.add_row(name, f"[bold]{value}[/bold]", band, spark)
         return table
+
+    def _narrow_likelihoods(self, rows: list[tuple[str, str, str]]) -> RenderableType:
+        """Each likelihood with its band and its curve below, for a terminal that has no room for a table."""
+        lines: list[RenderableType] = []
+        for name, value, band in rows:
+            lines += [Text(f"{name} {value}", style="bold"), Text(f"  95 % band {band}")]
+            lines += [Text(pictures.sparkline(self._values[name], min(_SPARK_WIDTH, self._width)))]
+        return Group(*lines)
 
     def _bar(self, row: Row) -> Table:
         progress, share, speed = self._progress(row)
-        return bar_row(progress, share, f"{100 * share:.0f} %", speed)
+        return fitted_bar(self._width, progress, share, f"{100 * share:.0f} %", speed)
+
+
+def _in_words(likelihood: MeanLogLikelihood) -> tuple[str, str]:
+    """A likelihood, and its band."""
+    low, high = likelihood.interval
+    band = f"{low:.3f} to {high:.3f}" if np.isfinite(likelihood.std_error) else "unknown"
+    return f"{likelihood.value:.3f}" if np.isfinite(likelihood.value) else "unknown", band

@@ -19,7 +19,7 @@ from tempering.cli.training_summary import Summary
 from tempering.frontends.loading import load_data
 from tempering.plots import HOW_TO_INSTALL, can_plot, plot_training
 from tempering.progress import is_terminal
-from tempering.training import Outcome, RunSettings
+from tempering.training import Kept, Outcome, RunSettings
 
 if TYPE_CHECKING:
     from tempering.training import TrainingRun
@@ -64,8 +64,11 @@ def train_command(
         str | None, Option(help="Check log Z by annealed importance sampling: ais:500 for every 500 updates.")
     ] = RunSettings.check,
     early_stop: Annotated[
-        bool, Option("--early-stop", help="Stop when the likelihood of --valid has clearly fallen.")
+        bool, Option("--early-stop", help="Stop when the likelihood of --valid has fallen for good.")
     ] = RunSettings.early_stop,
+    patience: Annotated[
+        int, Option(help="With --early-stop: updates below the error band of the maximum before it stops.")
+    ] = RunSettings.patience,
     seed: common.SeedFlag = RunSettings.seed,
     out: Annotated[Path | None, Option(help="Directory for checkpoints, metrics, the model and a plot.")] = None,
     resume: Annotated[bool, Option("--resume", help="Continue the run in --out.")] = False,
@@ -85,14 +88,15 @@ def train_command(
 ) -> None:
     """Train an RBM, and know its likelihood at every update.
 
-    Exit status: 0 good; 2 wrong arguments; 3 the likelihoods cannot be believed; 130 interrupted.
+    Exit status: 0 good; 2 wrong arguments; 3 the likelihoods cannot be believed; 130 interrupted;
+    143 terminated.
     """
     _check_flags(out, valid, {"--resume": resume, "--events": events, "--plot": plot}, early_stop, log_every)
     settings = RunSettings(
         num_hidden=hidden, method=method, optimizer=optimizer, learning_rate=lr, weight_decay=decay,
         num_updates=updates, batch_size=batch, num_chains=chains, num_sweeps=sweeps, num_rungs=rungs,
         rung_weights=rung_weights, alpha=alpha, is_tracked=track, track_every=track_every, follow_every=follow_every,
-        pretrain=pretrain, check=check, early_stop=early_stop, seed=seed,
+        pretrain=pretrain, check=check, early_stop=early_stop, patience=patience, seed=seed,
     )  # fmt: skip
     shape = _read_image(image)
     rows = load_data(data, num_visible=None if shape is None else shape[0] * shape[1], binarize=binarize, seed=seed)
@@ -104,6 +108,7 @@ def train_command(
         view, common.only_answers_on_stdout(),
         _make_run(rows, others, settings=settings, directory=out, resume=resume, log_events=events) as run,
     ):  # fmt: skip
+        run.tell = view.say_that
         for row in run:
             view.show(row, run.samples)
             if view.asked:
@@ -111,16 +116,17 @@ def train_command(
         outcome, is_begun = run.outcome(), not run.is_pretraining
         files = _write_files(run, outcome, out, plot=plot, events=events) if is_begun else {}
         num_updates = run.trainer.num_updates if is_begun else 0
+        kept = _assess_kept(run, view) if is_begun and not view.asked else None
     next_command = _estimate_command(files, data, valid, binarize)
-    summary = Summary(outcome, settings, num_updates, time.perf_counter() - started, files, next_command)
+    summary = Summary(outcome, settings, num_updates, time.perf_counter() - started, files, next_command, kept)
     if json and is_begun:
         print(summary.to_json())
     elif is_begun:
         summary.print()
     if not summary.is_complete:
-        common.say(common.how_to_resume(out))
-        raise typer.Exit(common.EXIT_INTERRUPTED)
-    is_good = outcome.verdict is None or outcome.verdict.is_good
+        common.say(common.how_to_resume(out, view.in_words))
+        raise typer.Exit(view.status)
+    is_good = summary.verdict is None or summary.verdict.is_good
     raise typer.Exit(common.EXIT_GOOD if is_good else common.EXIT_NOT_GOOD)
 
 
@@ -128,6 +134,12 @@ def _make_run(data: np.ndarray, valid: np.ndarray | None, **options: Any) -> "Tr
     from tempering.training import TrainingRun  # which needs Optax, unlike the other commands
 
     return TrainingRun(data, valid, **options)
+
+
+def _assess_kept(run: "TrainingRun", view: View) -> Kept | None:
+    """The kept model's likelihood from chains that had no part in choosing it."""
+    view.say_that("estimating the likelihood of the kept model with new chains")
+    return run.assess_kept()
 
 
 def _check_flags(

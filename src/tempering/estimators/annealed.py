@@ -7,7 +7,7 @@ from jaxtyping import Float
 from scipy.special import ndtri, stdtrit
 
 from tempering._errors import InputError
-from tempering._logspace import log_mean_exp
+from tempering._logspace import log_mean_exp, rounding_of
 from tempering._types import HostPerRung
 from tempering.estimators.log_z import LogZ
 from tempering.estimators.pareto import heavy_tails
@@ -120,11 +120,13 @@ class Annealed:
             answer: Another estimate of the same log Z.
         """
         gap = answer.log_z - self.log_z
+        if abs(gap) <= rounding_of(answer.log_z):
+            return 0.0  # as where the base is the target, and both errors are 0
         excused = min(max(gap, 0.0), self.log_weight_variance / 2)
         std_error = np.hypot(answer.std_error, self.std_error * self._widening())
         if np.isinf(std_error):
             return 0.0  # of a rung that was not reached the answer is infinite too
-        return float(abs(gap - excused) / std_error)
+        return float(abs(gap - excused) / std_error) if std_error > 0 else np.inf
 
     def _widening(self) -> float:
         if self.num_families is None:

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from scipy.optimize import nnls
 from scipy.special import stdtrit
 
+from tempering._logspace import rounding_of
 from tempering.estimators.log_z import LogZ, with_error
 from tempering.estimators.uncertainty import Uncertainty, uncertainty_of_mean
 from tempering.verdicts import Finding, Verdict
@@ -100,7 +101,8 @@ def disagreement(readings: list[LogZ], std_error: float) -> Finding | None:
     worst, worst_pair = 0.0, None
     for pair in pairs:
         difference, error = _difference(*pair)
-        if abs(difference) > max(error * _threshold(pair[0].dof, len(pairs)), std_error, worst):
+        allowed = max(error * _threshold(pair[0].dof, len(pairs)), std_error, rounding_of(pair[0].log_z))
+        if abs(difference) > max(allowed, worst):
             worst, worst_pair = abs(difference), pair
     return None if worst_pair is None else _disagrees(*worst_pair)
 

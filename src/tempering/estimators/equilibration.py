@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float
 
+from tempering._logspace import rounding_of
 from tempering._types import HostPerRung
 from tempering.estimators.uncertainty import MIN_UNITS, relative_parts
 from tempering.stats import BlockedStats
@@ -106,5 +107,7 @@ def drift_between_halves(stats: BlockedStats) -> float:
     halves = (stats.log_sums[:, :middle], stats.log_sums[:, middle:])
     before, after = (_influence(np.logaddexp.reduce(half, axis=1)[:, [0, -1]]) for half in halves)
     change = after[0][1] - before[0][1]
+    if abs(change) <= rounding_of(stats.log_z_guess[-1]):
+        return 0.0
     std_error = np.std(after[1][:, 1] - before[1][:, 1], ddof=1) / np.sqrt(stats.num_chains)
     return float(change / std_error) if std_error > 0 and np.isfinite(change) else 0.0

@@ -9,6 +9,8 @@ from tempering._types import HostPerRung
 BOTTOM, TOP = 1, 2  # which end of the ladder a rung belongs to, see `rung_ends`
 END_MASS = 0.05  # of the prior: the share of rungs that counts as an end of the ladder
 
+_MAX_RATE = 80.0  # of weights exp(rate · β): beyond it the lightest rung has none in float32
+
 
 def uniform_log_prior(num_rungs: int) -> HostPerRung:
     """log r_k for r_k = 1/K, the paper's choice.
@@ -52,11 +54,14 @@ def exponential_log_prior(betas: HostPerRung, rate: float) -> HostPerRung:
 
     Args:
         betas: the inverse temperatures.
-        rate: any number; negative rates favour the base.
+        rate: from −80 to 80; negative rates favour the base.
 
     Returns:
         log r_k of every rung, normalised.
     """
+    if not abs(rate) <= _MAX_RATE:
+        cure = f'take one from −{_MAX_RATE:g} to {_MAX_RATE:g}, such as `rung_weights="exp:2"`'
+        raise InputError(f"A rate of {rate:g} gives one end of the ladder no weight at all in float32: {cure}.")
     log_prior = rate * np.asarray(betas, np.float64)
     return log_prior - np.logaddexp.reduce(log_prior)
 

@@ -104,15 +104,30 @@ def live_display(draw: Callable[[], RenderableType], console: Console) -> Live:
 
 def drawn(line: Line, width: int) -> Table:
     """The line with its bar, for a screen of this width, and below it what is to be said of the whole run."""
-    place, phrases, (least, most) = line.place, line.phrases, _WIDTHS
-    room = _room(width, place, *phrases)
-    if room < least:  # the bar says the same as the count of sweeps
+    phrases = line.phrases
+    if _room(width, line.place, *phrases) < _WIDTHS[0]:  # the bar says the same as the count of sweeps
         phrases = phrases[1:]
-        room = _room(width, place, *phrases)
     rows = Table.grid()
-    rows.add_row(bar_row(place, line.share, *phrases, bar_width=min(most, max(least, room))))
+    rows.add_row(fitted_bar(width, line.place, line.share, *phrases))
     if line.note:
         rows.add_row(Text(line.note, style="dim"))
+    return rows
+
+
+def fitted_bar(width: int, place: str, share: float, *phrases: str) -> Table:
+    """One row where it fits in this width; else the place and the bar, and below them the phrases."""
+    least, most = _WIDTHS
+    room = _room(width, place, *phrases)
+    if room >= least:
+        return bar_row(place, share, *phrases, bar_width=min(most, room))
+    rows, beside = Table.grid(), _room(width, place)
+    if beside >= least:
+        rows.add_row(bar_row(place, share, bar_width=min(most, beside)))
+    else:
+        rows.add_row(Text(place))
+        rows.add_row(ProgressBar(total=1.0, completed=share, width=max(1, min(most, width - 1))))
+    for phrase in phrases:
+        rows.add_row(Text(phrase))
     return rows
 
 

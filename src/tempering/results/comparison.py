@@ -3,16 +3,20 @@
 import dataclasses
 import itertools
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from tempering._logspace import rounding_of
 from tempering.diagnosis.checks import MAX_DISAGREEMENT
 from tempering.estimators import LogZ
 from tempering.estimators.methods import Method
 from tempering.results.comparison_table import comparison_table
 from tempering.results.result import jsonable
 from tempering.verdicts import Finding, Verdict, gravest
+
+_JUDGES = ("auto", "rts")  # whose verdict is that of a comparison
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +54,10 @@ class Entry:
         """How many standard errors lie between two answers, once the biases that they own up to are allowed for."""
         one, two = self.answer, other.answer
         gap = abs(one.log_z - two.log_z) - abs(one.biases[-1]) - abs(two.biases[-1])
-        return float(gap / np.hypot(one.std_error, two.std_error)) if gap > 0 else 0.0
+        if not gap > rounding_of(one.log_z):
+            return 0.0
+        std_error = np.hypot(one.std_error, two.std_error)
+        return float(gap / std_error) if std_error > 0 else np.inf
 
     def to_dict(self) -> dict[str, Any]:
         """The entry as JSON values."""
@@ -120,11 +127,13 @@ class Comparison:
         repeats: All methods with each seed.
         truth: The true log Z, where it is known.
         num_chains: Independent chains of each run.
+        left_out: Methods that "all" could not include, by name, and why.
     """
 
     repeats: tuple[SideBySide, ...]
     truth: float | None
     num_chains: int
+    left_out: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -147,12 +156,18 @@ class Comparison:
         return _mean([side.upper for side in self.repeats])
 
     @property
+    def judge(self) -> str:
+        """The method whose verdict is that of the comparison: auto, else rts, else the first of the table."""
+        names = [entry.method.name for entry in self.entries]
+        return next((name for name in _JUDGES if name in names), names[0])
+
+    @property
     def verdict(self) -> Verdict:
-        """Good if no two methods disagree and at least one is good with every seed; else why not."""
+        """`DISAGREES` if two methods do; else the verdict of `judge`, the gravest over all seeds."""
         if not self.agree:
             return Verdict.DISAGREES
-        worst = [gravest(itertools.chain.from_iterable(e.findings for e in each)) for each in self.by_method()]
-        return min(worst, key=list(Verdict).index)
+        (own,) = [each for each in self.by_method() if each[0].method.name == self.judge]
+        return gravest(itertools.chain.from_iterable(entry.findings for entry in own))
 
     def summary(self, method: str) -> dict[str, Any]:
         """A method over all seeds: mean, claimed error, share of good verdicts; with a truth, bias, RMSE, coverage."""
@@ -188,6 +203,8 @@ class Comparison:
             "upper_bound": self.upper_bound,
             "agree": self.agree,
             "verdict": self.verdict.label,
+            "verdict_of": self.judge if self.agree else "all methods",
+            "left_out": [{"method": name, "why": why} for name, why in self.left_out.items()],
             "truth": self.truth,
             "num_chains": self.num_chains,
             "repeats": num_repeats,
@@ -203,18 +220,22 @@ class Comparison:
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def __str__(self) -> str:
-        return f"{comparison_table(self)}\nverdict  {self.in_words()}"
+        left_out = "".join(f"\n{name} was left out: {why}." for name, why in self.left_out.items())
+        return f"{comparison_table(self)}{left_out}\nverdict  {self.in_words()}"
 
     def __repr__(self) -> str:
         methods = ", ".join(entry.method.name for entry in self.entries)
         return f"Comparison({methods}; {len(self.repeats)} seeds, verdict={self.verdict.label!r})"
 
     def in_words(self) -> str:
-        """The verdict in a sentence."""
-        if not self.verdict.is_good:
+        """The verdict in a sentence, which says whose it is."""
+        if not self.agree:
             return self.verdict.value
+        if not self.verdict.is_good:
+            return f"{self.verdict.value} This is the verdict of {self.judge}; no two methods disagree."
         good = sum(all(entry.verdict.is_good for entry in each) for each in self.by_method())
-        return f"Good: no two methods disagree, and {good} of {len(self.entries)} call themselves good."
+        others = f"no two methods disagree, and {good} of {len(self.entries)} call themselves good"
+        return f"Good, by {self.judge}: {others}."
 
     def by_method(self) -> list[tuple[Entry, ...]]:
         """Each method with all seeds."""

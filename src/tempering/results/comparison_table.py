@@ -3,6 +3,8 @@
 import dataclasses
 from typing import TYPE_CHECKING
 
+from tempering._memory import in_bytes
+
 if TYPE_CHECKING:
     from tempering.results.comparison import Comparison, Entry
 
@@ -11,11 +13,11 @@ _LEFT = ("method", "errs", "verdict")  # the columns of words
 
 @dataclasses.dataclass(frozen=True)
 class TextTable:
-    """Rows of cells under a header. The last column of a row may be coloured by whether it is good."""
+    """Rows of cells under a header. The last cell may be coloured by whether it is good; None: neither."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    is_good: tuple[bool, ...]
+    is_good: tuple[bool | None, ...]
 
     def is_left(self, column: int) -> bool:
         """Whether a column is aligned to the left."""
@@ -36,7 +38,10 @@ class TextTable:
 
 def comparison_table(comparison: "Comparison") -> TextTable:
     """A row per method: its answer for one seed, or what it did on average over several."""
-    return _answers(comparison) if len(comparison.repeats) == 1 else _summaries(comparison)
+    table = _answers(comparison) if len(comparison.repeats) == 1 else _summaries(comparison)
+    blanks = ("",) * (len(table.header) - 2)
+    left_out = tuple((name, *blanks, "left out") for name in comparison.left_out)
+    return TextTable(table.header, (*table.rows, *left_out), (*table.is_good, *(None for _ in left_out)))
 
 
 def _answers(comparison: "Comparison") -> TextTable:
@@ -66,13 +71,3 @@ def _summary_row(comparison: "Comparison", entry: "Entry") -> tuple[str, ...]:
         entry.method.name, f"{found['mean']:.3f}", f"{found['mean_std_error']:.3f}", *errors,
         str(entry.num_sweeps), f"{found['seconds']:.1f}", f"{found['good']} of {len(comparison.repeats)}",
     )  # fmt: skip
-
-
-def in_bytes(num_bytes: int) -> str:
-    """12345 as 12.3 kB."""
-    size, unit = float(num_bytes), "B"
-    for larger in ("kB", "MB", "GB"):
-        if size < 1000:
-            break
-        size, unit = size / 1000, larger
-    return f"{size:.3g} {unit}"

@@ -209,8 +209,16 @@ class Result:
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def save(self, directory: str | os.PathLike) -> None:
-        """Write `result.json`, and `result.npz` with everything per rung."""
+        """Write `result.json`, and `result.npz` with everything per rung.
+
+        Args:
+            directory: Where to; it is made if it is missing.
+        """
         directory = Path(directory)
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{directory} cannot be made: {error.strerror}. Save elsewhere.") from error
         write_atomically(directory / "result.json", (self.to_json() + "\n").encode())
         arrays = io.BytesIO()
         np.savez(

@@ -1,9 +1,11 @@
 """A directory that one run has to itself, and a file in it that is whole at every moment."""
 
+import errno
 import hashlib
 import io
 import json
 import os
+import warnings
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,7 +16,7 @@ import filelock
 import jax
 import numpy as np
 
-from tempering._errors import InputError
+from tempering._errors import InputError, RecoveryWarning
 
 _MAGIC = b"tempering checkpoint 1 "
 # What zipfile, NumPy, JSON and a tree that does not fit raise on a body that nobody here wrote.
@@ -27,8 +29,22 @@ class CheckpointError(InputError):
     """A directory that cannot be used as asked; one line with the cause and the cure."""
 
 
+class DamagedError(CheckpointError):
+    """A checkpoint that is not what was written.
+
+    Attributes:
+        cause: The message without its cure.
+    """
+
+    def __init__(self, cause: str):
+        super().__init__(f"{cause} Choose another directory.")
+        self.cause = cause
+
+
 class RunDirectory:
     """The directory of one run. While it is open no other run can enter it.
+
+    It keeps the last two checkpoints. Where the last is damaged, the one before it is used, with a `RecoveryWarning`.
 
     ```python
     with RunDirectory(path, identity, resume=True) as directory:
@@ -42,7 +58,7 @@ class RunDirectory:
         self.path = Path(path)
         self.identity = identity
         self.resume = resume
-        self.checkpoint = self.path / "checkpoint"
+        self.checkpoint, self.previous = self.path / "checkpoint", self.path / "checkpoint.previous"
         self._lock = filelock.FileLock(self.path / "lock", timeout=0)
 
     def __enter__(self) -> "RunDirectory":
@@ -54,7 +70,7 @@ class RunDirectory:
             raise CheckpointError(f"{self.path} is in use by another run. Choose another directory.") from None
         except OSError as error:
             raise CheckpointError(f"{self.path} cannot be used as a directory: {error.strerror}.") from None
-        if self.checkpoint.exists() and not self.resume:
+        if (self.checkpoint.exists() or self.previous.exists()) and not self.resume:
             self._lock.release()
             raise CheckpointError(f"{self.path} already holds a run. Resume it, or choose another directory.")
         return self
@@ -70,14 +86,33 @@ class RunDirectory:
         payload = io.BytesIO()
         np.savez(payload, about=np.frombuffer(json.dumps(about).encode(), np.uint8), **arrays)
         body = payload.getvalue()
-        write_atomically(self.checkpoint, _MAGIC + hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+        data = _MAGIC + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+        write_atomically(self.checkpoint, data, previous=self.previous)
 
     def read(self, fill: Callable[[dict[str, Any], dict[str, np.ndarray]], T]) -> T | None:
         """What `fill` makes of the plain values and the arrays that were written; None where there are none."""
-        if not self.checkpoint.exists():
-            return None
+        files = [file for file in (self.checkpoint, self.previous) if file.exists()]
+        damage: DamagedError | None = None
+        for file in files:
+            try:
+                found = self._filled_from(file, fill)
+            except DamagedError as error:
+                damage = damage or error
+                continue
+            if damage is not None:
+                how = "The run goes on from the checkpoint before it."
+                warnings.warn(RecoveryWarning(f"{damage.cause} {how}"), stacklevel=2)
+            if file == self.previous:  # which a later write would replace by the damaged one
+                with suppress(OSError):
+                    os.replace(self.previous, self.checkpoint)
+            return found
+        if damage is not None:
+            raise damage
+        return None
+
+    def _filled_from(self, file: Path, fill: Callable[[dict[str, Any], dict[str, np.ndarray]], T]) -> T:
         try:
-            arrays = self._read()
+            arrays = _read(file)
             about = json.loads(arrays.pop("about").tobytes())
             self._check_identity(about["identity"])
             return fill(about, arrays)
@@ -85,17 +120,7 @@ class RunDirectory:
             raise
         except MALFORMED as error:
             why = f"{type(error).__name__}: {' '.join(str(error).split())[:100]}"
-            raise CheckpointError(f"{self.checkpoint} cannot be read ({why}). Choose another directory.") from error
-
-    def _read(self) -> dict[str, np.ndarray]:
-        data = self.checkpoint.read_bytes()
-        head, _, body = data.partition(b"\n")
-        if not head.startswith(_MAGIC):
-            raise CheckpointError(f"{self.checkpoint} is not a checkpoint of this version. Choose another directory.")
-        if hashlib.sha256(body).hexdigest().encode() != head.removeprefix(_MAGIC):
-            raise CheckpointError(f"{self.checkpoint} is damaged: its checksum is wrong. Choose another directory.")
-        with np.load(io.BytesIO(body), allow_pickle=False) as archive:
-            return dict(archive)
+            raise DamagedError(f"{file} cannot be read ({why}).") from error
 
     def _check_identity(self, saved: dict[str, Any]) -> None:
         mine = json.loads(json.dumps(self.identity))
@@ -105,19 +130,38 @@ class RunDirectory:
             raise CheckpointError(f"{self.path} holds another run; it differs in {listing}.")
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write beside the target, flush to disk, then rename over it."""
+def _read(file: Path) -> dict[str, np.ndarray]:
+    data = file.read_bytes()
+    head, _, body = data.partition(b"\n")
+    if not head.startswith(_MAGIC):
+        raise DamagedError(f"{file} is not a checkpoint of this version.")
+    if hashlib.sha256(body).hexdigest().encode() != head.removeprefix(_MAGIC):
+        raise DamagedError(f"{file} is damaged: its checksum is wrong.")
+    with np.load(io.BytesIO(body), allow_pickle=False) as archive:
+        return dict(archive)
+
+
+def write_atomically(path: Path, data: bytes, *, previous: Path | None = None) -> None:
+    """Write beside the target, flush to disk, then rename over it; what was there becomes `previous`."""
     beside = path.with_name(path.name + ".new")
     try:
         with open(beside, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+        if previous is not None and path.exists():
+            os.replace(path, previous)
         os.replace(beside, path)
     except OSError as error:
         with suppress(OSError):
             beside.unlink()
-        raise CheckpointError(f"{path} cannot be written: {error.strerror}. Make room, then resume.") from error
+        raise unwritable(path, error) from error
+
+
+def unwritable(path: Path, error: OSError) -> CheckpointError:
+    """The refusal for a file that the system does not let us write."""
+    cure = "Make room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "Make its directory writable"
+    return CheckpointError(f"{path} cannot be written: {error.strerror}. {cure}, then resume.")
 
 
 def filled(part: str, tree: Any, arrays: dict[str, np.ndarray]) -> Any:

@@ -3,7 +3,8 @@
 - `Tracker` tracks log Z in a training loop of your own; `Tracked` is what it knows after an update.
 - `Trainer` trains an RBM; `TrainSettings` has its defaults; each step gives a `TrainingUpdate`.
 - `TrainingRun` is what `tempering train` runs: a `Trainer` with pretraining, checks by AIS, early stopping and a
-  directory. It takes `RunSettings`, gives a `Row` after each update, and an `Outcome` at the end.
+  directory. It takes `RunSettings`, gives a `Row` after each update, and an `Outcome` at the end. `Kept` is
+  what new chains say of the RBM that is kept.
 - `ContrastiveDivergence` and `PersistentContrastiveDivergence` estimate the gradient, as any `AbstractNegativePhase`.
 - `make_optimizer`, `spectral_descent` and `rms_spectral` are optimizers for Optax; `sharp` and `orthogonal_factor` are
   their steps.
@@ -14,7 +15,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from tempering.training.outcomes import Outcome, Row, Tracked, TrainingUpdate
+from tempering.training.outcomes import Kept, Outcome, Row, Tracked, TrainingUpdate
 from tempering.training.phases import AbstractNegativePhase, ContrastiveDivergence, PersistentContrastiveDivergence
 from tempering.training.settings import RunSettings, TrainSettings
 from tempering.training.tracker import Tracker
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 # `import tempering` must work without Optax, so what needs it is imported when it is first asked for.
 _MODULES = {"Trainer": "trainer", "TrainingRun": "session", "initial_rbm": "trainer"}
 __all__ = [
-    "AbstractNegativePhase", "ContrastiveDivergence", "Outcome", "PersistentContrastiveDivergence", "Row",
+    "AbstractNegativePhase", "ContrastiveDivergence", "Kept", "Outcome", "PersistentContrastiveDivergence", "Row",
     "RunSettings", "Tracked", "Tracker", "TrainSettings", "Trainer", "TrainingRun", "TrainingUpdate", "initial_rbm",
     "make_optimizer", "orthogonal_factor", "rms_spectral", "sharp", "spectral_descent",
 ]  # fmt: skip

@@ -1,8 +1,9 @@
 """What is known after an update of a training loop, and what a run came to. Nothing here needs Optax."""
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Any
 
+import numpy as np
 from scipy.special import stdtrit
 
 from tempering.estimators import Annealed
@@ -51,11 +52,15 @@ class Tracked:
             num_rows: How many rows there are.
 
         Returns:
-            The mean log-likelihood, with the error and the interval of log Z.
+            The mean log-likelihood, with the error and the interval of log Z. Where training has diverged, and where it
+            would be positive, which no likelihood of bits is, it is NaN.
         """
         low, high = self.interval
-        band = (mean_log_density - high, mean_log_density - low)
-        return MeanLogLikelihood(mean_log_density - self.log_z, self.std_error, band, num_rows)
+        band, value = (mean_log_density - high, mean_log_density - low), mean_log_density - self.log_z
+        least = band[0] if np.isfinite(self.std_error) else value
+        if self.verdict is Verdict.NONFINITE or least > 0:
+            return MeanLogLikelihood(np.nan, np.inf, (np.nan, np.nan), num_rows)
+        return MeanLogLikelihood(value, self.std_error, band, num_rows)
 
     def __repr__(self) -> str:
         seen = "".join(f", {finding.seen}" for finding in self.findings)
@@ -155,13 +160,23 @@ class TrainingUpdate:
         return repr(Row(self.num_updates, self.train, self.valid, self.tracked))
 
 
-class Best(NamedTuple):
-    """The update with the highest mean log-likelihood of the validation rows so far."""
+@dataclasses.dataclass(frozen=True, repr=False)
+class Kept:
+    """What a run of its own says of the RBM that is kept; printed, it is one line.
 
-    num_updates: int
-    value: float
-    interval: tuple[float, float]  # of 95 %
-    parameters: Parameters
+    Attributes:
+        found: log Z, its error and its verdict.
+        likelihoods: Mean log-likelihoods by name, "train" and "valid".
+    """
+
+    found: Tracked
+    likelihoods: dict[str, MeanLogLikelihood]
+
+    def __repr__(self) -> str:
+        known = [
+            f"{name} {_pm(likelihood.value, likelihood.std_error)}" for name, likelihood in self.likelihoods.items()
+        ]
+        return f"{', '.join(known)}, {self.found.verdict.label}"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -170,11 +185,13 @@ class Outcome:
 
     Attributes:
         rbm: The RBM after the last update, or the last finite one if training diverged.
-        best: The RBM with the highest validation likelihood; without validation rows, `rbm`.
+        best: The RBM with the highest smoothed validation likelihood; without validation rows, or where no likelihood
+            could be believed, `rbm`.
         best_update: The update at which `best` was reached.
         stopped_early: Whether early stopping ended the run.
         rows: `Row.to_dict` of every update at which the likelihood was evaluated, as in metrics.jsonl.
         findings: Why the last log Z cannot be believed; empty where it can.
+        is_chosen: Whether `best` was chosen by its validation likelihood.
     """
 
     rbm: RBM
@@ -183,6 +200,7 @@ class Outcome:
     stopped_early: bool
     rows: list[dict[str, Any]]
     findings: tuple[Finding, ...]
+    is_chosen: bool = False
 
     @property
     def verdict(self) -> Verdict | None:
@@ -203,4 +221,4 @@ class Outcome:
 
 
 def _pm(value: float, std_error: float) -> str:
-    return f"{value:.3f} ± {std_error:.3f}"
+    return f"{value:.3f} ± {std_error:.3f}" if np.isfinite(value) else "unknown"

@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,12 @@ from tempering.models import RBM
 from tempering.models.rbm.batch import Parameters, product
 from tempering.sampling import Setup
 from tempering.sampling.directory import RunDirectory, filled
+from tempering.training.choosing import Best, Choosing
 from tempering.training.metrics import Metrics
-from tempering.training.outcomes import Best, Outcome, Row, TrainingUpdate
+from tempering.training.outcomes import Kept, Outcome, Row, TrainingUpdate
 from tempering.training.settings import RunSettings, TrainSettings
-from tempering.training.tracker import as_rbm
-from tempering.training.trainer import Trainer
+from tempering.training.tracker import as_rbm, device_parameters
+from tempering.training.trainer import Trainer, mean_log_density
 from tempering.verdicts import Finding, Verdict
 from tempering.warmups import AnnealedStart
 
@@ -47,9 +48,9 @@ class TrainingRun:
         is_pretraining: Whether the pretraining is still under way.
         stopped_early: Whether early stopping has ended the run.
         has_diverged: Whether the parameters or their densities are no longer finite.
-        best: The update with the highest validation likelihood so far.
         findings: Why the last log Z cannot be believed; empty where it can.
         metrics: The rows so far.
+        tell: Called with a sentence when something begins that takes longer than an update, and with "" at its end.
     """
 
     @suggests()
@@ -70,15 +71,17 @@ class TrainingRun:
             valid: 0/1 rows that are not trained on.
             settings: How to train; by default `RunSettings()`.
             directory: Where metrics.jsonl and checkpoints go; by default nothing is kept.
-            resume: Whether to continue the run in the directory, to the same bits as if it had never stopped.
+            resume: Whether to continue the run in the directory, to the same bits as if it had never stopped. A
+                `RecoveryWarning` says if a file there was damaged.
             log_events: Whether to write TensorBoard events in the directory too.
         """
         settings = RunSettings() if settings is None else settings
         self.data, self.valid, self.settings = np.asarray(data), valid, settings
         self.stopped_early = self.has_diverged = False
-        self.best: Best | None = None
+        self._choosing = Choosing()
         self.findings: tuple[Finding, ...] = ()
         self._last_finite: Parameters | None = None
+        self.tell: Callable[[str], None] = lambda what: None
         self.metrics = Metrics(None if directory is None else Path(directory), log_events)
         self._directory: RunDirectory | None = None
         self._unsaved: tuple[dict[str, Any], dict[str, Any]] | None = None
@@ -86,11 +89,12 @@ class TrainingRun:
         if directory is not None:
             self._directory = RunDirectory(directory, _identity(self.data, valid, settings), resume=resume).__enter__()
         try:
-            self.is_pretraining = settings.pretrain is not None
+            self.is_pretraining, num_rows = settings.pretrain is not None, None
             self.trainer = self._make_trainer(settings.for_pretraining() if self.is_pretraining else settings)
             if self._directory is not None:
-                self._directory.read(self._restore)
-            self.metrics.open(0 if self.is_pretraining else self.trainer.num_updates)
+                num_rows = self._directory.read(self._restore)
+            self.metrics.open(0 if self.is_pretraining else self.trainer.num_updates, num_rows)
+            self._remember(at_once=True)  # finding log Z of the first model may have taken minutes
         except BaseException:
             self.close()
             raise
@@ -123,6 +127,11 @@ class TrainingRun:
             self._remember()
             yield row
 
+    @property
+    def best(self) -> Best | None:
+        """Where the smoothed validation likelihood was highest so far; None before there is any."""
+        return self._choosing.best
+
     def outcome(self) -> Outcome:
         """What the run has come to so far.
 
@@ -133,7 +142,22 @@ class TrainingRun:
         last = self.trainer.rbm if finite is None else as_rbm(finite)
         best = last if self.best is None else as_rbm(self.best.parameters)
         update = (self.best or self.trainer).num_updates
-        return Outcome(last, best, update, self.stopped_early, self.metrics.rows, self.findings)
+        return Outcome(last, best, update, self.stopped_early, self.metrics.rows, self.findings, self.best is not None)
+
+    def assess_kept(self) -> Kept | None:
+        """Estimate log Z of the RBM that is kept with chains of its own, which had no part in choosing it.
+
+        Returns:
+            Its likelihoods; None where the likelihood is not tracked, and during the pretraining.
+        """
+        tracker, outcome = self.trainer.tracker, self.outcome()
+        if tracker is None or self.is_pretraining or not self.settings.is_tracked:
+            return None
+        found, rbm = tracker.estimate_afresh(outcome.best), device_parameters(outcome.best)
+        means = {name: float(mean_log_density(rbm, rows)) for name, rows in self.trainer.rows.items()}
+        numbers = {name: len(rows) for name, rows in self.trainer.rows.items()}
+        likelihoods = {name: found.mean_log_likelihood(mean, numbers[name]) for name, mean in means.items()}
+        return Kept(found, likelihoods)
 
     def save_model(self, path: str | Path) -> None:
         """Save W, vbias and hbias of the best parameters.
@@ -174,9 +198,9 @@ class TrainingRun:
             if not self.has_diverged:
                 self._last_finite = update.parameters
         if row.valid is not None and row.tracked is not None and row.tracked.verdict is Verdict.GOOD:
-            if self.best is None or row.valid.value > self.best.value:
-                self.best = Best(row.num_updates, row.valid.value, row.valid.interval, update.parameters)
-            self.stopped_early = self.settings.early_stop and row.valid.interval[1] < self.best.interval[0]
+            self._choosing.add(row.num_updates, row.valid, update.parameters)
+            has_fallen = self._choosing.has_fallen(row.num_updates, self.settings.patience)
+            self.stopped_early = self.settings.early_stop and has_fallen
         return row
 
     def _check(self, update: TrainingUpdate) -> Annealed | None:
@@ -184,32 +208,35 @@ class TrainingRun:
         checking = self.settings.checking
         if checking is None or update.num_updates % checking.every:
             return None
+        self.tell("checking log Z by annealed importance sampling")
         key = jax.random.fold_in(self.trainer.key, _CHECKS + update.num_updates)
         rbm = as_rbm(update.parameters)
         ladder = Ladder.create(rbm.path(self.data.mean(axis=0), np.linspace(0.0, 1.0, 2)))
         setup = Setup(key, ladder, rbm.move(), checking.num_chains)
         *_, ended = AnnealedStart(anneal_steps=checking.num_steps).first(setup).walk(key)
+        self.tell("")
         return Annealed.from_weights(ended.recording.log_weights(), ladder.path.log_z_base())
 
     def _make_trainer(self, settings: TrainSettings, rbm: RBM | None = None) -> Trainer:
         values = {field.name: getattr(settings, field.name) for field in dataclasses.fields(TrainSettings)}
         return Trainer(self.data, valid=self.valid, rbm=rbm, **values)
 
-    def _remember(self) -> None:
+    def _remember(self, *, at_once: bool = False) -> None:
         """Hold on to the present state, by reference, wherever it is whole; write it from time to time."""
         if self._directory is None or not self.trainer.is_whole:
             return
         numbers, trees = self.trainer.snapshot()
         about: dict[str, Any] = {"is_pretraining": self.is_pretraining, "stopped_early": self.stopped_early}
-        about |= {"trainer": numbers, "best": None, "has_diverged": self.has_diverged}
+        chosen, best = self._choosing.snapshot()
+        about |= {"trainer": numbers, "choosing": chosen, "has_diverged": self.has_diverged}
+        about["num_rows"] = len(self.metrics.rows)
         about["findings"] = [[finding.verdict.name, finding.seen, finding.cure] for finding in self.findings]
         if self._last_finite is not None:
             trees["last_finite"] = self._last_finite
-        if self.best is not None:
-            about["best"] = self.best._asdict()
-            trees["best"] = about["best"].pop("parameters")
+        if best is not None:
+            trees["best"] = best
         self._unsaved = about, trees
-        if time.monotonic() - self._saved_at > SAVE_SECONDS:
+        if at_once or time.monotonic() - self._saved_at > SAVE_SECONDS:
             self._save()
 
     def _save(self) -> None:
@@ -218,7 +245,8 @@ class TrainingRun:
             self._directory.write(*self._unsaved)
             self._unsaved, self._saved_at = None, time.monotonic()
 
-    def _restore(self, about: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def _restore(self, about: dict[str, Any], arrays: dict[str, np.ndarray]) -> int:
+        """Take up what was saved; returns how many rows of metrics there were."""
         if self.is_pretraining and not about["is_pretraining"]:
             self.is_pretraining, self.trainer = False, self._make_trainer(self.settings)
         self.trainer.restore(about["trainer"], arrays)
@@ -226,8 +254,9 @@ class TrainingRun:
         self.findings = tuple(Finding(Verdict[name], seen, cure) for name, seen, cure in about["findings"])
         if "last_finite.0" in arrays:
             self._last_finite = filled("last_finite", self.trainer.state.parameters, arrays)
-        if about["best"] is not None:
-            self.best = Best(**about["best"], parameters=filled("best", self.trainer.state.parameters, arrays))
+        best = filled("best", self.trainer.state.parameters, arrays) if "best.0" in arrays else None
+        self._choosing.restore(about["choosing"], best)
+        return about["num_rows"]
 
 
 def _identity(data: np.ndarray, valid: Any, settings: RunSettings) -> dict[str, Any]:

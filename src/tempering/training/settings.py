@@ -18,6 +18,8 @@ _COUNTS = {
     "track_every": 1, "follow_every": 1,
 }  # fmt: skip
 
+_MOST = {"num_updates": 2**30 - 1, "num_sweeps": 10**6}  # updates are part of the random key; sweeps are of one update
+
 
 class Pretraining(NamedTuple):
     """Updates by contrastive divergence that come before the training proper."""
@@ -78,6 +80,9 @@ class TrainSettings:
     def __post_init__(self) -> None:
         for name, least in _COUNTS.items():
             check_count(f"`{name}`", getattr(self, name), least)
+        for name, most in _MOST.items():
+            if getattr(self, name) > most:
+                raise InputError(f"`{name}` must be at most {most}; got {getattr(self, name)}.")
         check_choice("method", self.method, NEGATIVE_PHASES)
         check_choice("optimizer", self.optimizer, tuple(RATES))
         check_alpha(self.alpha)
@@ -117,15 +122,21 @@ class RunSettings(TrainSettings):
     Attributes:
         pretrain: "cd1:2000" for 2000 updates of CD-1 first; "cd1:2000:1e-3" gives them a learning rate of their own.
         check: "ais:500" for log Z by annealed importance sampling after every 500 updates.
-        early_stop: Whether to stop when the validation likelihood has fallen by more than its error band.
+        early_stop: Whether to stop when the smoothed validation likelihood has fallen below the error band of its
+            maximum, and has stayed there.
+        patience: Updates for which it must have stayed there.
     """
 
     pretrain: str | None = None
     check: str | None = None
     early_stop: bool = False
+    patience: int = 100
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_count("`patience`", self.patience, 1)
+        if not self.early_stop and self.patience != RunSettings.patience:
+            raise InputError("`patience` has no effect without `early_stop`: leave it out.")
         if self.early_stop and not self.is_tracked:
             raise InputError("`early_stop` needs a tracked likelihood: leave `is_tracked` on.")
         if self.check is not None and not self.is_tracked:

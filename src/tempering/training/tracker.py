@@ -21,7 +21,7 @@ from tempering.models.rbm.batch import Parameters, largest_field
 from tempering.models.rbm.binary import Base
 from tempering.results import MeanLogLikelihood
 from tempering.sampling.directory import filled
-from tempering.training.anchor import find_anew, left_out
+from tempering.training.anchor import Anchor, find_anew, left_out
 from tempering.training.outcomes import Tracked
 from tempering.training.settings import check_alpha
 from tempering.training.tempered import Reading, TemperedChains, follow
@@ -38,6 +38,7 @@ _ROOM = 2.0  # the sums over hidden units are fitted for fields this many times 
 _LEAST_BOUND = 200.0  # of fields, for the first fit: most RBMs never exceed it, and so are never fitted again
 _NO_BOUND = 1e9  # stands in a snapshot for a path without fast sums, where every rung is summed by itself
 _NEAR = 0.8  # share of the bound at which the sums are fitted again
+_AFRESH = 2  # part of the random key, where anchors have 1
 _ANCHOR_COST = 2  # sweeps that a new estimate from scratch may cost for each sweep since the last one
 
 
@@ -190,13 +191,30 @@ class Tracker:
             return dataclasses.replace(self._at_anchor(), is_anchored=True)
         return self._at_reading(readings[-1], findings)
 
-    def _anchor(self, rbm: RBM) -> TemperedChains:
-        """Estimate log Z from scratch; the chains are those of that run."""
+    def estimate_afresh(self, rbm: RBM) -> Tracked:
+        """log Z of any RBM of this size, by annealing and tempering with chains of their own; nothing is followed.
+
+        Args:
+            rbm: The RBM.
+
+        Returns:
+            log Z, its error and its verdict, from random numbers that no update and no anchor has used.
+        """
+        found, log_z_base = self._found(rbm, _AFRESH)
+        answer, error = found.log_z, np.inf if found.findings else found.log_z.std_error
+        return Tracked(answer.log_z + log_z_base, error, answer.dof, self.num_updates, found.findings, is_anchored=True)
+
+    def _found(self, rbm: RBM, number: int) -> tuple[Anchor, float]:
+        """log Z from nothing, relative to the base, and log Z of the base; `number` is part of the random key."""
         room = max(_LEAST_BOUND, _ROOM * float(largest_field(device_parameters(rbm))))
         path = RBMPath.create(rbm, self._logits, self._betas, largest_field=room)
-        self._log_z_base = path.log_z_base()
-        key = jax.random.fold_in(jax.random.fold_in(self._key, self.num_updates), 1)
-        found = find_anew(key, Ladder.create(path, self._log_prior), self.num_chains, self._annealing)
+        key = jax.random.fold_in(jax.random.fold_in(self._key, self.num_updates), number)
+        ladder = Ladder.create(path, self._log_prior)
+        return find_anew(key, ladder, self.num_chains, self._annealing), path.log_z_base()
+
+    def _anchor(self, rbm: RBM) -> TemperedChains:
+        """Estimate log Z from scratch; the chains are those of that run."""
+        found, self._log_z_base = self._found(rbm, 1)
         self._last_anchor, self._anchor_sweeps, self._lost = self.num_updates, found.num_sweeps, found.findings
         without = left_out(found.stats, self.num_groups)
         excess = found.log_z.std_error**2 - _jackknife(without[:, -1]) ** 2

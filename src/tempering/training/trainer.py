@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from tempering._errors import InputError
+from tempering._memory import check_memory
 from tempering._signatures import suggests
 from tempering._types import Key, Scalar
 from tempering.models import RBM
@@ -28,6 +29,7 @@ _SMOOTHING = 0.01  # of the data's frequencies, for the first visible bias
 _FIRST_WEIGHTS = 0.01  # standard deviation
 _MAX_ROWS = 10_000  # rows whose likelihood is evaluated: more hardly add precision, and each costs half a sweep
 _ONLY_IN_RUNS = "`TrainingRun(settings=RunSettings(...))` has it, and so has `tempering train`."
+_COPIES = 4  # of the weights, at least: themselves, their gradient, the optimizer's, and the best ones
 _STARTS = 2**31 - 1  # part of the random key, far from the numbers of updates
 
 
@@ -125,6 +127,8 @@ class Trainer:
             track_every=track_every, follow_every=follow_every, seed=seed,
         )  # fmt: skip
         self.data = _checked_rows("data", data, None if rbm is None else rbm.num_visible)
+        if rbm is None:
+            _check_memory(settings, *self.data.shape)
         rbm = initial_rbm(self.data, num_hidden, seed) if rbm is None else rbm
         self.rows = {"train": _evaluated_rows(self.data, seed)}
         if valid is not None:
@@ -243,6 +247,19 @@ def _checked_rows(name: str, rows: Any, num_visible: int | None) -> np.ndarray:
     if not np.all((rows == 0) | (rows == 1)):
         raise InputError(f"`{name}` must hold only 0 and 1: binarize grey values first.")
     return rows
+
+
+def _check_memory(settings: TrainSettings, num_rows: int, num_visible: int) -> None:
+    """Refuse more hidden units, or chains, than memory has room for, before any array is made."""
+    evaluated = min(num_rows, _MAX_ROWS)
+
+    def num_bytes(num_hidden: int, num_chains: int) -> int:
+        weights = (8 + 4 * _COPIES) * num_visible * num_hidden  # float64 on the host, float32 on the device
+        return weights + 4 * evaluated * num_hidden + 4 * num_chains * (num_visible + num_hidden)
+
+    check_memory("num_hidden", settings.num_hidden, lambda number: num_bytes(number, 1))
+    if settings.method != "cd":
+        check_memory("num_chains", settings.num_chains, lambda number: num_bytes(settings.num_hidden, number))
 
 
 def _evaluated_rows(data: np.ndarray, seed: int) -> Chains:

@@ -1,0 +1,55 @@
+"""Whether a run fits in memory and in its counters, checked before anything large is made."""
+
+from typing import Any
+
+import jax
+
+from tempering._errors import InputError
+from tempering._memory import check_memory
+from tempering.ladder import Ladder
+from tempering.stats import Keep, TemperingRecord
+
+MOST_SWEEPS = 2**31 - 1  # steps are counted in int32, and their number is part of the random key
+_BYTES_PER_TRANSITION = 10 * 8  # ten groups of chains, and counts in int64
+_BLOCKS = 32  # whose statistics the host keeps apart, in float64
+
+
+def check_sweeps(name: str, value: int | None) -> None:
+    """Refuse more sweeps than can be counted.
+
+    Args:
+        name: The argument, for the message.
+        value: The number that was asked for.
+    """
+    if value is not None and value > MOST_SWEEPS:
+        cure = f"give `{name}=1000000` or fewer, or a `target_error` and a `max_seconds`"
+        raise InputError(
+            f"`{name}` must be at most {MOST_SWEEPS}, the most steps that are counted; got {value}: {cure}."
+        )
+
+
+def check_rungs(num_rungs: int) -> None:
+    """Refuse more rungs than memory has room for: moves between them are counted in a table of K × K.
+
+    Args:
+        num_rungs: K.
+    """
+    check_memory("num_rungs", num_rungs, lambda number: _BYTES_PER_TRANSITION * number**2)
+
+
+def check_chains(ladder: Ladder, keep: Keep, num_chains: int) -> None:
+    """Refuse more chains than memory has room for.
+
+    Args:
+        ladder: The ladder of the run.
+        keep: What is kept of the draws.
+        num_chains: How many chains are wanted.
+    """
+    state = _num_bytes(jax.eval_shape(ladder.path.sample_base, jax.random.key(0)))
+    record = _num_bytes(jax.eval_shape(lambda: TemperingRecord.empty(ladder, keep=keep)))
+    on_host = 2 * 8 * _BLOCKS * ladder.path.num_rungs  # log sums and visits
+    check_memory("num_chains", num_chains, lambda number: number * (state + record + on_host))
+
+
+def _num_bytes(tree: Any) -> int:
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
