@@ -74,7 +74,7 @@ class SequentialStart(AbstractMeasuringWarmup):
         num_particles: The least number of particles; there are as many as chains, while memory allows.
         equilibration: Sweeps of the tempered run per squared length of the ladder.
         min_equilibration: The least number of these sweeps.
-        min_gibbs_equilibration: The least number for moves that always accept, such as Gibbs sweeps. Step sizes and leaps
+        min_gibbs_equilibration: The least number for moves that always accept, such as Gibbs sweeps. Steps and leaps
             are tuned so that a state is forgotten within a few moves; nobody knows how long Gibbs sweeps take for that.
     """
 
