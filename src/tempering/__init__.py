@@ -24,6 +24,7 @@ from tempering.results import Result as Result
 from tempering.results import Comparison as Comparison
 from tempering.results import LogRatio as LogRatio
 from tempering.results import MeanLogLikelihood as MeanLogLikelihood
+from tempering.results import load_result as load_result
 from tempering.estimators import LogZ as LogZ
 from tempering.estimators import Expectation as Expectation
 from tempering.verdicts import Verdict as Verdict
