@@ -88,7 +88,8 @@ def zip_with_weights(path, content, compression=zipfile.ZIP_DEFLATED, **claims):
 
 def assert_rbm(rbm, weights=W, vbias=VBIAS, hbias=HBIAS):
     assert isinstance(rbm, RBMArrays)
-    for came, expected in zip(rbm, (weights, vbias, hbias), strict=True):
+    assert rbm.sigmas is None
+    for came, expected in zip(rbm[:3], (weights, vbias, hbias), strict=True):
         assert came.dtype == np.float64
         assert came.flags.c_contiguous
         np.testing.assert_array_equal(came, expected)
@@ -136,7 +137,7 @@ def test_only_the_wanted_members_are_parsed(tmp_path):
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("history.npy", b"not an array")
         archive.writestr("readme.txt", b"hello")
-    assert_rbm(read_rbm(path))
+    assert_rbm(read_rbm(path, "unused=history"))
 
 
 def test_npz_written_by_python_2_gives_no_warning(tmp_path):
@@ -675,8 +676,8 @@ def test_packed_bits_that_would_unpack_past_the_limit(tmp_path, monkeypatch):
     ("options", "words"),
     [
         ({"binarize": "round"}, "`binarize` must be threshold or random, got 'round'"),
-        ({"num_visible": 0}, "num_visible must be at least 1, got 0"),
-        ({"seed": -1}, "seed must be 0 or more, got -1"),
+        ({"num_visible": 0}, "`num_visible` must be at least 1, got 0"),
+        ({"seed": -1}, "`seed` must be 0 or more, got -1"),
     ],
 )
 def test_bad_options(tmp_path, options, words):

@@ -11,6 +11,7 @@ import scipy.io
 
 from tempering.frontends._guard import FileError, check_dtype, check_size, name_list, open_file, parse_errors_named
 from tempering.frontends._npz import HEADER_BYTES
+from tempering.frontends._rbm_names import has_spreads
 
 MAT_NAMES = ("vishid", "visbiases", "hidbiases")
 _MAT_NUMERIC = {"double", "single", "logical", *(f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64))}
@@ -50,6 +51,12 @@ def _check_variables(path: Path, held: list[tuple[str, tuple[int, ...], str]]) -
         raise FileError(
             f"{path} has no {name_list(missing)}. It holds: {name_list(names)}. Save vishid (visible x hidden), "
             "visbiases and hidbiases, or copy the file again if it was truncated."
+        )
+    spreads = has_spreads(names)
+    if spreads:
+        raise FileError(
+            f"{path} also holds {name_list(spreads)}, which a binary RBM does not use: it seems to be a GaussianRBM. "
+            "Save it as npz with W, vbias, hbias and sigmas, or without that array."
         )
     for name, shape, kind in held:
         if name not in MAT_NAMES:

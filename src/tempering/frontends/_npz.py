@@ -44,8 +44,15 @@ def open_npz(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def members_of(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
-    """The arrays of an archive by name, in their order."""
-    return {i.filename.removesuffix(".npy"): i for i in archive.infolist() if i.filename.endswith(".npy")}
+    """The arrays of an archive by name, in their order; one that is there twice is refused."""
+    found: dict[str, zipfile.ZipInfo] = {}
+    for info in archive.infolist():
+        name = info.filename.removesuffix(".npy")
+        if name in found and info.filename.endswith(".npy"):
+            raise FileError(f"{archive.filename} holds the array {name} twice. Save the file again, with each once.")
+        if info.filename.endswith(".npy"):
+            found[name] = info
+    return found
 
 
 @contextmanager

@@ -5,7 +5,6 @@ Files are not trusted: nothing is unpickled, and no array is allocated before it
 
 import os
 import zipfile
-from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,8 +13,8 @@ import numpy as np
 from tempering.frontends._guard import FileError, check_size, checked_suffix, name_list
 from tempering.frontends._mat import MAT_NAMES, load_mat
 from tempering.frontends._npz import members_of, open_npz, read_member, shape_of, split_name
+from tempering.frontends._rbm_names import Names, choose_names, stored_name, turned
 
-_NPZ_NAMES = ("W", "vbias", "hbias")
 _BLOCK_ROWS = 4096
 
 
@@ -23,29 +22,36 @@ class RBMArrays(NamedTuple):
     """The parameters of an RBM in float64: log f(v, h) = v·vbias + v·weights·h + h·hbias.
 
     Attributes:
-        weights: of shape (visible, hidden).
-        vbias: of shape (visible,).
+        weights: of shape (visible, hidden), or (visible, category, hidden).
+        vbias: of shape (visible,), or (visible, category).
         hbias: of shape (hidden,).
+        sigmas: of shape (visible,), where the visible units are Gaussian.
     """
 
     weights: np.ndarray
     vbias: np.ndarray
     hbias: np.ndarray
+    sigmas: np.ndarray | None = None
 
 
-def read_rbm(spec: str | os.PathLike) -> RBMArrays:
+def read_rbm(spec: str | os.PathLike, names: Names | None = None) -> RBMArrays:
     """An RBM from `FILE.npz`, `FILE.npz:NAME` or `FILE.mat`; see `tempering.load`."""
     path, pick = split_name(spec)
     if checked_suffix(path, (".npz", ".mat")) == ".mat":
+        if names is not None:
+            raise FileError(f"`names` is for npz files; {path} must hold {name_list(MAT_NAMES)}. Leave it out.")
         return _checked_rbm(path, MAT_NAMES, load_mat(path))
-    names = _NPZ_NAMES if pick is None else tuple(f"{name}_{pick}" for name in _NPZ_NAMES)
     with open_npz(path) as archive:
         members = members_of(archive)
-        missing = [name for name in names if name not in members]
-        if missing:
-            raise FileError(f"{path} has no array {name_list(missing)}. {_rbm_hint(path, members)}")
-        arrays = [read_member(archive, members[name], f"{name} in {path}", item_bytes=8) for name in names]
-    return _checked_rbm(path, names, arrays)
+        wanted = choose_names(path, members, pick, names)
+        arrays = [
+            turned(
+                read_member(archive, members[stored_name(name, members)], f"{name} in {path}", item_bytes=8),
+                name, members,
+            )
+            for name in wanted.values()
+        ]  # fmt: skip
+    return _checked_rbm(path, tuple(wanted.values()), arrays)
 
 
 def load_data(
@@ -74,7 +80,7 @@ def load_data(
     if _is_binary(rows, white, label):
         return rows.astype(np.uint8)
     if binarize is None:
-        packed = " If these are packed bits, give num_visible." if num_visible is None else ""
+        packed = " If these are packed bits, give `num_visible`." if num_visible is None else ""
         raise FileError(
             f"{label} must be 0/1, got grey values up to {rows.max()}. "
             f'Make them binary with `binarize="threshold"` or `binarize="random"`.{packed}'
@@ -108,17 +114,6 @@ def _stored_data(spec: str | os.PathLike) -> tuple[np.ndarray, str]:
         return read_member(archive, members[name], label), label
 
 
-def _rbm_hint(path: Path, members: Iterable[str]) -> str:
-    """What to do about an archive without the wanted arrays."""
-    held = set(members)
-    usable = [str(path)] if held.issuperset(_NPZ_NAMES) else []
-    picks = [name.removeprefix("W_") for name in members if name.startswith("W_")]
-    usable += [f"{path}:{pick}" for pick in picks if {f"vbias_{pick}", f"hbias_{pick}"} <= held]
-    if usable:
-        return f"Pick one of: {name_list(usable)}."
-    return f"It holds: {name_list(members)}. Save the arrays W (visible, hidden), vbias and hbias."
-
-
 def _data_name(archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], path: Path, pick: str | None) -> str:
     """The name of the array to read as data: the one asked for, the only one, or the training images."""
     if not members:
@@ -142,44 +137,67 @@ def _check_options(num_visible: int | None, binarize: str | None, seed: int) -> 
     if binarize not in (None, "threshold", "random"):
         raise FileError(f"`binarize` must be threshold or random, got {binarize!r}. Use one of these.")
     if num_visible is not None and num_visible < 1:
-        raise FileError(f"num_visible must be at least 1, got {num_visible}. Give the model's number.")
+        raise FileError(f"`num_visible` must be at least 1, got {num_visible}. Give the model's number.")
     if seed < 0:
-        raise FileError(f"seed must be 0 or more, got {seed}. Give another integer.")
+        raise FileError(f"`seed` must be 0 or more, got {seed}. Give another integer.")
 
 
 def _checked_rbm(path: Path, names: tuple[str, ...], arrays: list[np.ndarray]) -> RBMArrays:
     """The arrays as float64 with biases as vectors, if their shapes fit together and all values are finite."""
-    _check_shapes(path, names, arrays)
+    is_categorical = arrays[0].ndim == 3 and arrays[1].ndim == 2
+    (_check_categories if is_categorical else _check_shapes)(path, names, arrays)
     with np.errstate(all="ignore"):  # a number too large for float64 becomes infinite, and is refused below
-        weights, vbias, hbias = (np.ascontiguousarray(array, dtype=np.float64) for array in arrays)
-    for name, array in zip(names, (weights, vbias, hbias), strict=True):
+        weights, vbias, hbias, *sigmas = (np.ascontiguousarray(array, dtype=np.float64) for array in arrays)
+    for name, array in zip(names, (weights, vbias, hbias, *sigmas), strict=True):
         num_bad = array.size - np.count_nonzero(np.isfinite(array))
         if num_bad:
             raise FileError(
                 f"{name} in {path} must be finite, got {num_bad} NaN or infinite of {array.size} values. "
                 "If training diverged, save an earlier state."
             )
-    return RBMArrays(weights, vbias.ravel(), hbias.ravel())
+    spreads = np.broadcast_to(sigmas[0].ravel(), weights.shape[:1]) if sigmas else None
+    if spreads is not None and not np.all(spreads > 0):
+        raise FileError(
+            f"{names[3]} in {path} must be positive: standard deviations, not their logarithms. Save those."
+        )
+    return RBMArrays(weights, vbias if is_categorical else vbias.ravel(), hbias.ravel(), spreads)
+
+
+def _check_categories(path: Path, names: tuple[str, ...], arrays: list[np.ndarray]) -> None:
+    """Refuse weights and biases of a categorical RBM that do not fit together."""
+    weights, vbias, hbias, *others = arrays
+    if others:
+        raise FileError(f"{names[3]} in {path} is of no use: {names[0]} is that of categories. Save one model.")
+    if not weights.size or vbias.shape != weights.shape[:2] or hbias.size != weights.shape[2] or hbias.ndim == 0:
+        shapes = f"{weights.shape}, {vbias.shape} and {hbias.shape}"
+        raise FileError(
+            f"{', '.join(names)} in {path} must be (visible, category, hidden), (visible, category) and (hidden,), "
+            f"not empty, got {shapes}. Save arrays of one categorical RBM."
+        )
 
 
 def _check_shapes(path: Path, names: tuple[str, ...], arrays: list[np.ndarray]) -> None:
     """Refuse weights and biases that do not fit together; a bias may be a row or a column, as in MATLAB."""
-    weights, vbias, hbias = arrays
+    weights, vbias, hbias, *sigmas = arrays
     label, shape = f"{names[0]} in {path}", weights.shape
     if weights.ndim != 2 or not weights.size:
-        raise FileError(f"{label} must be 2-d (visible, hidden), not empty, got {shape}. Save a matrix.")
-    for name, bias in zip(names[1:], (vbias, hbias), strict=True):
+        also = "; 3-d (visible, category, hidden) goes with a 2-d vbias" if weights.ndim == 3 else ""
+        raise FileError(f"{label} must be 2-d (visible, hidden), not empty, got {shape}{also}. Save a matrix.")
+    for name, bias in zip(names[1:3], (vbias, hbias), strict=True):
         if bias.ndim == 0 or bias.size != max(bias.shape):
             raise FileError(f"{name} in {path} must be a vector, got shape {bias.shape}. Save a 1-d array.")
     sizes = (vbias.size, hbias.size)
     if sizes != shape and sizes == shape[::-1]:
-        raise FileError(f"{label} must be {sizes} by its biases, got {shape}, looks transposed. Save its .T.")
+        cure = "Save its .T" if names == MAT_NAMES else f'Save its .T, or say `names="W={names[0]}.T"`'
+        raise FileError(f"{label} must be {sizes} by its biases, got {shape}, looks transposed. {cure}.")
     for axis, side in enumerate(("rows", "columns")):
         if sizes[axis] != shape[axis]:
             raise FileError(
                 f"{names[1 + axis]} in {path} must have length {shape[axis]}, the {side} of {names[0]}, "
                 f"got {sizes[axis]}. Save arrays of one RBM."
             )
+    if sigmas and sigmas[0].size not in (1, shape[0]):
+        raise FileError(f"{names[3]} in {path} must be one number or {shape[0]}, got {sigmas[0].shape}. Save those.")
 
 
 def _data_rows(stored: np.ndarray, num_visible: int | None, label: str) -> np.ndarray:

@@ -8,22 +8,24 @@ import numpy as np
 
 from tempering._errors import InputError
 from tempering.frontends._npz import split_name
+from tempering.frontends._rbm_names import Names
+from tempering.frontends.files import RBMArrays, read_rbm
 from tempering.frontends.files import load_data as load_data
 from tempering.frontends.files import load_rows as load_rows
-from tempering.frontends.files import read_rbm
 from tempering.frontends.python_file import load_from_python, split_target
-from tempering.models import RBM, AbstractModel, Ising, paper_mixture
+from tempering.models import RBM, AbstractModel, CategoricalRBM, GaussianRBM, Ising, paper_mixture
 
 _ACCEPTED = "FILE.npz, FILE.npz:NAME, FILE.mat, FILE.py:NAME, mixture, or ising:ROWSxCOLUMNS:COUPLING"
 _ISING = re.compile(r"ising:([0-9]{1,6})x([0-9]{1,6}):([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))")
 
 
-def load(spec: str | os.PathLike) -> AbstractModel:
+def load(spec: str | os.PathLike, *, names: Names | None = None) -> AbstractModel:
     """A model from a file, or by its name.
 
     | spec | model |
     | --- | --- |
     | `FILE.npz` | the RBM with the arrays W (visible, hidden), vbias and hbias |
+    | `FILE.npz` | with sigmas too, the `GaussianRBM`; with W (visible, category, hidden), the `CategoricalRBM` |
     | `FILE.npz:NAME` | the RBM with the arrays W_NAME, vbias_NAME and hbias_NAME |
     | `FILE.mat` | the RBM with vishid, visbiases and hidbiases, as in Salakhutdinov's MATLAB code |
     | `FILE.py:NAME` | the model NAME of a Python file, or what its function NAME returns |
@@ -34,16 +36,23 @@ def load(spec: str | os.PathLike) -> AbstractModel:
     estimate(load("rbm.npz"))
     ```
 
+    An npz file that holds more arrays than its model uses is refused: it may be another model.
+
     Caveats: a Python file is executed, so load only files that you would run. Other files are never executed or
-    unpickled.
+    unpickled. Weights of a Gaussian RBM must follow the convention of `GaussianRBM`; no shape can tell.
 
     Args:
         spec: one of the above. A name wins over a file: for a file called mixture write `./mixture`, or pass a `Path`.
+        names: the arrays of an npz file, where they are called otherwise: "W=weight,vbias=v_bias,hbias=h_bias", or a
+            mapping. `weight.T` stands for the transpose; `components_` of scikit-learn is transposed without that.
+            `unused=loss` leaves an array out.
 
     Returns:
         The model. A file that cannot be used is refused with an `InputError`.
     """
     text = os.fsdecode(spec)
+    if names is not None and not split_name(text)[0].suffix.lower() == ".npz":
+        raise InputError(f"`names` is for the arrays of a FILE.npz, got {text!r}. Leave it out.")
     if isinstance(spec, str) and text == "mixture":
         return paper_mixture()
     if isinstance(spec, str) and text.partition(":")[0] == "ising":
@@ -54,7 +63,15 @@ def load(spec: str | os.PathLike) -> AbstractModel:
     path, _ = split_name(text)
     if path.suffix.lower() not in (".npz", ".mat") and not os.path.lexists(text):
         raise InputError(f"There is no model or file {text!r}. MODEL must be {_ACCEPTED}.")
-    return RBM(*read_rbm(spec))
+    return _rbm_of(read_rbm(spec, names))
+
+
+def _rbm_of(arrays: RBMArrays) -> AbstractModel:
+    """The kind of RBM that arrays of these shapes are."""
+    if arrays.sigmas is not None:
+        return GaussianRBM(arrays.weights, arrays.vbias, arrays.hbias, arrays.sigmas)
+    kind = CategoricalRBM if arrays.weights.ndim == 3 else RBM
+    return kind(arrays.weights, arrays.vbias, arrays.hbias)
 
 
 def load_example() -> tuple[RBM, np.ndarray]:
