@@ -162,8 +162,10 @@ def test_a_python_file_leaves_no_trace(files, monkeypatch):
     ("syntax.py:x", "syntax.py:2: SyntaxError: '(' was never closed"),
     ("imports.py:x", "imports.py:2: ModuleNotFoundError: No module named 'nothing_of_this_name'"),
     ("missing.py:x", "cannot read missing.py: no such file. Check the path."),
-    ("./mixture", "mixture has no suffix, expected .npz or .mat. Save it in such a file."),
-    ("notes.txt", "notes.txt has suffix '.txt', expected .npz or .mat. Save it in such a file."),
+    ("./mixture", "mixture has no suffix, expected .npz or .safetensors or .h5 or .hdf5 or .mat. Save it in such "
+     "a file."),
+    ("notes.txt", "notes.txt has suffix '.txt', expected .npz or .safetensors or .h5 or .hdf5 or .mat. Save it in such "
+     "a file."),
     ("boltzmann", "There is no model or file 'boltzmann'. MODEL must be FILE.npz, FILE.npz:NAME, FILE.mat, "
      "FILE.py:NAME, mixture, or ising:ROWSxCOLUMNS:COUPLING."),
     ("ising", "'ising' must be ising:ROWSxCOLUMNS:COUPLING, as in ising:16x16:0.44."),

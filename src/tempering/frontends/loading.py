@@ -7,7 +7,7 @@ from importlib import resources
 import numpy as np
 
 from tempering._errors import InputError
-from tempering.frontends._npz import split_name
+from tempering.frontends._formats import NAMED, WITH_MODELS, split_place
 from tempering.frontends._rbm_names import Names
 from tempering.frontends.files import RBMArrays, read_rbm
 from tempering.frontends.files import load_data as load_data
@@ -27,6 +27,8 @@ def load(spec: str | os.PathLike, *, names: Names | None = None) -> AbstractMode
     | `FILE.npz` | the RBM with the arrays W (visible, hidden), vbias and hbias |
     | `FILE.npz` | with sigmas too, the `GaussianRBM`; with W (visible, category, hidden), the `CategoricalRBM` |
     | `FILE.npz:NAME` | the RBM with the arrays W_NAME, vbias_NAME and hbias_NAME |
+    | `FILE.safetensors` | the same from tensors that PyTorch and others save |
+    | `FILE.h5` | the same from HDF5; of a file of the package `rbms` the last update, or update N by `FILE.h5:N` |
     | `FILE.mat` | the RBM with vishid, visbiases and hidbiases, as in Salakhutdinov's MATLAB code |
     | `FILE.py:NAME` | the model NAME of a Python file, or what its function NAME returns |
     | `mixture` | the mixture of two normals of the paper's Appendix E.1 |
@@ -36,14 +38,14 @@ def load(spec: str | os.PathLike, *, names: Names | None = None) -> AbstractMode
     estimate(load("rbm.npz"))
     ```
 
-    An npz file that holds more arrays than its model uses is refused: it may be another model.
+    A file that holds more arrays than its model uses is refused: it may be another model.
 
     Caveats: a Python file is executed, so load only files that you would run. Other files are never executed or
     unpickled. Weights of a Gaussian RBM must follow the convention of `GaussianRBM`; no shape can tell.
 
     Args:
         spec: one of the above. A name wins over a file: for a file called mixture write `./mixture`, or pass a `Path`.
-        names: the arrays of an npz file, where they are called otherwise: "W=weight,vbias=v_bias,hbias=h_bias", or a
+        names: the arrays of a file, where they are called otherwise: "W=weight,vbias=v_bias,hbias=h_bias", or a
             mapping. `weight.T` stands for the transpose; `components_` of scikit-learn is transposed without that.
             `unused=loss` leaves an array out.
 
@@ -51,8 +53,8 @@ def load(spec: str | os.PathLike, *, names: Names | None = None) -> AbstractMode
         The model. A file that cannot be used is refused with an `InputError`.
     """
     text = os.fsdecode(spec)
-    if names is not None and not split_name(text)[0].suffix.lower() == ".npz":
-        raise InputError(f"`names` is for the arrays of a FILE.npz, got {text!r}. Leave it out.")
+    if names is not None and split_place(text)[0].suffix.lower() not in NAMED:
+        raise InputError(f"`names` is for the arrays of a file ({', '.join(NAMED)}), got {text!r}. Leave it out.")
     if isinstance(spec, str) and text == "mixture":
         return paper_mixture()
     if isinstance(spec, str) and text.partition(":")[0] == "ising":
@@ -60,8 +62,8 @@ def load(spec: str | os.PathLike, *, names: Names | None = None) -> AbstractMode
     target = split_target(text)
     if target is not None:
         return load_from_python(*target)
-    path, _ = split_name(text)
-    if path.suffix.lower() not in (".npz", ".mat") and not os.path.lexists(text):
+    path, _ = split_place(text)
+    if path.suffix.lower() not in WITH_MODELS and not os.path.lexists(text):
         raise InputError(f"There is no model or file {text!r}. MODEL must be {_ACCEPTED}.")
     return _rbm_of(read_rbm(spec, names))
 
