@@ -24,8 +24,9 @@ EXIT_GOOD, EXIT_USER_ERROR, EXIT_NOT_GOOD, EXIT_INTERRUPTED = 0, 2, 3, 130
 _BASE_WORDS = ("uniform", "bias", "field")  # anything else is a file
 
 _MODELS = (
-    "FILE.npz, FILE.npz:NAME or FILE.mat for an RBM; FILE.py:NAME for a model of your own; mixture; "
-    "ising:ROWSxCOLUMNS:COUPLING; none: a small example."
+    "FILE.npz, FILE.npz:NAME, FILE.safetensors, FILE.h5 or FILE.mat for an RBM; FILE.py:NAME for a model of your own; "
+    "mixture; ising:ROWSxCOLUMNS:COUPLING; potts:ROWSxCOLUMNS:COLOURS:COUPLING; boltzmann:BITS:SCALE; "
+    "rbm:VISIBLExHIDDEN:SCALE; none: a small example."
 )
 _BASES = "Where tempering starts: uniform, bias or FILE of data for an RBM, uniform or field for Ising."
 _LADDERS = "auto, adaptive, adaptive:rejection, uniform, power:P, geometric:SMALLEST, or numbers b0,b1,...,1."
