@@ -44,6 +44,7 @@ SeedFlag = Annotated[int, Option(help="Seed of all randomness.")]
 DevicesFlag = Annotated[int | None, Option(help="CPU devices to use; as many as cores by default.")]
 JsonFlag = Annotated[bool, Option("--json", help="Print one JSON object.")]
 QuietFlag = Annotated[bool, Option("--quiet", help="No progress bar.")]
+CacheFlag = Annotated[bool, Option("--cache/--no-cache", help="Keep compiled programs for the next run.")]
 
 
 def read_inputs(

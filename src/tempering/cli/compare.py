@@ -8,6 +8,7 @@ from typer import Option
 
 from tempering.api import Settings, compare
 from tempering.cli import common
+from tempering.cli.compiled import keep_compiled
 from tempering.cli.flags import in_flags
 from tempering.diagnosis.stopping import LENGTH
 from tempering.estimators import Sandwich
@@ -33,6 +34,7 @@ def compare_command(
     truth: Annotated[float | None, Option(help="The true log Z; enumerated where that is quick.")] = None,
     seed: common.SeedFlag = Settings.seed,
     devices: common.DevicesFlag = None,
+    cache: common.CacheFlag = True,
     json: common.JsonFlag = False,
     quiet: common.QuietFlag = False,
 ) -> None:
@@ -42,6 +44,7 @@ def compare_command(
     is good, 2 the arguments are wrong, 3 they disagree or none is good, 130 interrupted.
     """
     common.use_cores(devices)
+    keep_compiled(cache)
     target, start, rows = common.read_inputs(model, base, data, binarize, seed)
     with common.only_answers_on_stdout():
         comparison = compare(

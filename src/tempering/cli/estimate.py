@@ -10,6 +10,7 @@ from typer import Option
 
 from tempering.api import Interrupted, Settings, estimate
 from tempering.cli import common
+from tempering.cli.compiled import keep_compiled
 from tempering.cli.flags import in_flags
 from tempering.diagnosis.divergence import divergences_in_words
 from tempering.progress import is_terminal
@@ -48,6 +49,7 @@ def estimate_command(
         Settings.chunk_sweeps
     ),
     devices: common.DevicesFlag = None,
+    cache: common.CacheFlag = True,
     json: common.JsonFlag = False,
     quiet: common.QuietFlag = False,
 ) -> None:
@@ -56,6 +58,7 @@ def estimate_command(
     Exit status: 0 good, 2 the arguments are wrong, 3 a number was computed but is not to be believed, 130 interrupted.
     """
     common.use_cores(devices)
+    keep_compiled(cache)
     target, start, rows = common.read_inputs(model, base, data, binarize, seed)
     interrupts, result = common.Interrupts(), None
     try:
