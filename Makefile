@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint study study-coverage docs clean
+.PHONY: demo test lint study study-coverage docs dist clean
 
 demo: .venv/demo
 	$(BIN)/tempering estimate
@@ -51,6 +51,14 @@ study: .venv/dev study-coverage
 
 docs: .venv/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# The wheel and the sdist, and the wheel tried in an environment of its own, outside the repository.
+dist: .venv/demo
+	$(BIN)/pip install --quiet --disable-pip-version-check build twine
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
+	$(PYTHON) scripts/check_wheel.py dist/*.whl
 
 .venv/demo: pyproject.toml
 	$(PYTHON) -m venv .venv

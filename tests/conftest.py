@@ -20,6 +20,9 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 # XLA takes its own tuning flags for features of the CPU and calls every program it loads an error for lack of them.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+# All of the package is imported at once, while its shapes are hooked.
+os.environ["EAGER_IMPORT"] = "1"
+
 import jax
 import pytest
 from jaxtyping import install_import_hook
@@ -28,6 +31,8 @@ jax.config.update("jax_num_cpu_devices", 2)
 
 with install_import_hook("tempering", "beartype.beartype"):
     import tempering
+
+del os.environ["EAGER_IMPORT"]  # child processes import as users do
 
 # What is imported stays, so that the garbage collector need not look at it again and again while programs are traced.
 gc.freeze()

@@ -13,6 +13,7 @@ import pytest
 import checks
 import tempering as tp
 from tempering.frontends.loading import load
+from tempering.frontends.named_models import FAMILIES
 from tempering.models import GaussianMixture
 
 QUICK = ("--warmup", "iterations", "--chains", "20", "--sweeps", "64", "--rungs", "6")
@@ -123,6 +124,39 @@ def test_an_ising_model_by_its_name():
     assert load("ising:3x4:-.5").quick_log_z() != model.quick_log_z()
 
 
+@pytest.mark.parametrize(("spec", "expected"), [
+    ("potts:2x3:4:0.7", lambda: tp.Potts.square(4, 2, 3, 0.7)),
+    ("ising:2x3:-.5", lambda: tp.Ising.square(2, 3, -0.5)),
+    ("mixture", tp.paper_mixture),
+])  # fmt: skip
+def test_a_family_by_its_name(spec, expected):
+    """Kills: rows, columns and colours in another order, and a coupling of the wrong sign."""
+    model = load(spec)
+    assert type(model) is type(expected())
+    assert model.quick_log_z() == pytest.approx(expected().quick_log_z(), abs=1e-12)
+
+
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=lambda family: family.name)
+def test_every_family_has_its_example(family):
+    """Guards the examples that people are shown: each is a model with a quick exact answer, the same each time."""
+    first, second = load(family.example), load(family.example)
+    assert first.quick_log_z() is not None
+    assert first.quick_log_z() == second.quick_log_z()
+
+
+def test_the_numbers_of_a_family_mean_what_they_say():
+    """Kills: visible and hidden exchanged, categories in the place of units, a scale that is not one."""
+    rbm, categories = load("rbm:40x30:0.5"), load("categorical_rbm:5x4:3:0.5")
+    assert rbm.weights.shape == (40, 30)
+    assert rbm.weights.std() == pytest.approx(0.5, rel=0.1)  # fixed numbers, not a random check
+    assert (categories.num_visible, categories.num_hidden, categories.num_categories) == (5, 4, 3)
+    assert isinstance(load("gaussian_rbm:5x4:0.5"), tp.GaussianRBM)
+    machine, normal = load("boltzmann:30:2"), load("gaussian:4:3")
+    assert machine.couplings.std() == pytest.approx(2 / np.sqrt(30), rel=0.1)
+    assert len(machine.couplings) == 30 * 29 / 2
+    assert np.linalg.norm(normal.mean) == pytest.approx(3.0)
+
+
 def test_a_python_file_leaves_no_trace(files, monkeypatch):
     """Guards the search path, also where the file fails or changes it, and that the file is run once."""
     before, modules = list(sys.path), set(sys.modules)
@@ -162,10 +196,17 @@ def test_a_python_file_leaves_no_trace(files, monkeypatch):
     ("syntax.py:x", "syntax.py:2: SyntaxError: '(' was never closed"),
     ("imports.py:x", "imports.py:2: ModuleNotFoundError: No module named 'nothing_of_this_name'"),
     ("missing.py:x", "cannot read missing.py: no such file. Check the path."),
-    ("./mixture", "mixture has no suffix, expected .npz or .mat. Save it in such a file."),
-    ("notes.txt", "notes.txt has suffix '.txt', expected .npz or .mat. Save it in such a file."),
-    ("boltzmann", "There is no model or file 'boltzmann'. MODEL must be FILE.npz, FILE.npz:NAME, FILE.mat, "
-     "FILE.py:NAME, mixture, or ising:ROWSxCOLUMNS:COUPLING."),
+    ("./mixture", "mixture has no suffix, expected .npz or .safetensors or .h5 or .hdf5 or .mat. Save it in such "
+     "a file."),
+    ("notes.txt", "notes.txt has suffix '.txt', expected .npz or .safetensors or .h5 or .hdf5 or .mat. Save it in such "
+     "a file."),
+    ("hopfield", "There is no model or file 'hopfield'. MODEL must be FILE.npz, FILE.npz:NAME, FILE.safetensors, "
+     "FILE.h5, FILE.mat, FILE.py:NAME, or one of mixture, ising:ROWSxCOLUMNS:COUPLING, "
+     "potts:ROWSxCOLUMNS:COLOURS:COUPLING, boltzmann:BITS:SCALE, rbm:VISIBLExHIDDEN:SCALE, "
+     "gaussian_rbm:VISIBLExHIDDEN:SCALE, categorical_rbm:VISIBLExHIDDEN:CATEGORIES:SCALE, "
+     "gaussian:DIMENSIONS:DISTANCE."),
+    ("potts:4x4:0.3", "'potts:4x4:0.3' must be potts:ROWSxCOLUMNS:COLOURS:COUPLING, as in potts:6x6:3:0.9."),
+    ("rbm:900000x900000:1", "'rbm:900000x900000:1' would take 8e+11 numbers or more. Give a smaller model."),
     ("ising", "'ising' must be ising:ROWSxCOLUMNS:COUPLING, as in ising:16x16:0.44."),
     ("ising:4x4:cold", "'ising:4x4:cold' must be ising:ROWSxCOLUMNS:COUPLING, as in ising:16x16:0.44."),
     ("ising:4x4:nan", "'ising:4x4:nan' must be ising:ROWSxCOLUMNS:COUPLING, as in ising:16x16:0.44."),

@@ -342,12 +342,12 @@ def test_a_file_without_permission(tmp_path):
 
 
 def test_unknown_suffixes(tmp_path):
-    for name, came in (("rbm.h5", "suffix '.h5'"), ("rbm", "no suffix")):
+    for name, came in (("rbm.pt", "suffix '.pt'"), ("rbm", "no suffix")):
         (tmp_path / name).write_bytes(b"x")
         message = line_of(read_rbm, tmp_path / name)
-        assert f"has {came}, expected .npz or .mat" in message
+        assert f"has {came}, expected .npz or .safetensors or .h5 or .hdf5 or .mat" in message
     (tmp_path / "data.mat").write_bytes(b"x")
-    assert "expected .npz." in line_of(read_data, tmp_path / "data.mat")
+    assert "expected .npz or" in line_of(read_data, tmp_path / "data.mat")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,8 @@
 """Draws for ArviZ: resampled by their weights, named, and in a tree that ArviZ reads."""
 
+import importlib.metadata
+import sys
+import types
 import warnings
 
 import jax.numpy as jnp
@@ -91,15 +94,41 @@ def test_draws_without_weight_are_refused(bad):
         to_arviz(draws_of(x, bad, np.zeros((2, 3), int)), named, {})
 
 
-def test_arviz_reads_it():
+def test_the_installed_arviz_reads_it():
+    """Its tables, its diagnostics and its pictures. Kills: a DataTree for ArviZ 0.x, an InferenceData for 1.x."""
+    pytest.importorskip("matplotlib").use("Agg")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what ArviZ says of its own future when it is imported
+        warnings.simplefilter("ignore")  # what ArviZ says of its own future, and what its libraries say of each other
         arviz = pytest.importorskip("arviz", reason="ArviZ is not installed")
-    tree = to_arviz(tempered(40, 2000), named, ATTRIBUTES)
-    data = tree if not hasattr(arviz, "InferenceData") else arviz.InferenceData.from_datatree(tree)  # 1.x and 0.x
-    table = arviz.summary(data, var_names=["place"])
+        data = to_arviz(tempered(40, 2000), named, ATTRIBUTES)
+        table = arviz.summary(data, var_names=["place"])
+        sizes, ratios = arviz.ess(data), arviz.rhat(data)
+        arviz.plot_trace(data)
     assert table["mean"].to_numpy(float) == pytest.approx([2.0, -2.0, 4.0], abs=0.1)
     assert table["r_hat"].to_numpy(float) == pytest.approx([1.0, 1.0, 1.0], abs=0.02)
+    assert float(sizes["scale"].values) > 1000  # nearly independent picks, about 20 000
+    assert ratios["place"].values == pytest.approx([1.0, 1.0, 1.0], abs=0.02)
+
+
+@pytest.mark.parametrize(("version", "is_tree"), [("0.23.4", False), ("1.0.0", True), ("1.2.0rc1", True), (None, True)])
+def test_what_arviz_gets_depends_on_its_version(monkeypatch, version, is_tree):
+    """Guards both versions, whichever is installed; 0.x is stood in for by what it would be called with."""
+
+    def installed(name):
+        if version is None:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return version
+
+    made = types.ModuleType("arviz")
+    made.InferenceData = lambda **groups: groups
+    monkeypatch.setattr(importlib.metadata, "version", installed)
+    monkeypatch.setitem(sys.modules, "arviz", made)
+    data = to_arviz(tempered(2, 50), named, ATTRIBUTES)
+    assert isinstance(data, xarray.DataTree) == is_tree
+    if not is_tree:
+        assert data.keys() == {"attrs", "posterior", "sample_stats"}
+        assert data["attrs"]["verdict"] == "good"
+        assert data["posterior"]["place"].dims == ("chain", "draw", "place_dim_0")
 
 
 def test_a_result_by_its_names():

@@ -1,7 +1,12 @@
 """The command line: arguments in, calls of the library out, and how it looks on a terminal."""
 
+import os
 import sys
 from typing import Annotated, Any
+
+# Before JAX is loaded, which reads it then: on CPUs, XLA calls each compiled program that it loads from the cache an
+# error, for lack of tuning flags that are no features of a CPU. What JAX itself has to say is still heard.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import typer
 

@@ -27,8 +27,9 @@ _MOST_DEVICES = 64  # or as many as there are cores: each device has threads of 
 _BASE_WORDS = ("uniform", "bias", "field")  # anything else is a file
 
 _MODELS = (
-    "FILE.npz, FILE.npz:NAME or FILE.mat for an RBM; FILE.py:NAME for a model of your own; mixture; "
-    "ising:ROWSxCOLUMNS:COUPLING; none: a small example."
+    "FILE.npz, FILE.npz:NAME, FILE.safetensors, FILE.h5 or FILE.mat for an RBM; FILE.py:NAME for a model of your own; "
+    "mixture; ising:ROWSxCOLUMNS:COUPLING; potts:ROWSxCOLUMNS:COLOURS:COUPLING; boltzmann:BITS:SCALE; "
+    "rbm:VISIBLExHIDDEN:SCALE; none: a small example."
 )
 _BASES = "Where tempering starts: uniform, bias or FILE of data for an RBM, uniform or field for Ising."
 _LADDERS = "auto, adaptive, adaptive:rejection, uniform, power:P, geometric:SMALLEST, or numbers b0,b1,...,1."
@@ -49,6 +50,7 @@ SeedFlag = Annotated[int, Option(help="Seed of all randomness.")]
 DevicesFlag = Annotated[int | None, Option(help="CPU devices to use; as many as cores by default.")]
 JsonFlag = Annotated[bool, Option("--json", help="Print one JSON object.")]
 QuietFlag = Annotated[bool, Option("--quiet", help="No progress bar.")]
+CacheFlag = Annotated[bool, Option("--cache/--no-cache", help="Keep compiled programs for the next run.")]
 
 
 def read_inputs(

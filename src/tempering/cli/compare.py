@@ -8,6 +8,7 @@ from typer import Option
 
 from tempering.api import Settings, compare
 from tempering.cli import common
+from tempering.cli.compiled import keep_compiled
 from tempering.cli.flags import in_flags
 from tempering.diagnosis.stopping import LENGTH
 from tempering.estimators import Sandwich
@@ -34,6 +35,7 @@ def compare_command(
     truth: Annotated[float | None, Option(help="The true log Z; enumerated where that is quick.")] = None,
     seed: common.SeedFlag = Settings.seed,
     devices: common.DevicesFlag = None,
+    cache: common.CacheFlag = True,
     json: common.JsonFlag = False,
     quiet: common.QuietFlag = False,
 ) -> None:
@@ -44,6 +46,7 @@ def compare_command(
     they do, 130 interrupted, 143 terminated.
     """
     common.use_cores(devices)
+    keep_compiled(cache)
     target, start, rows = common.read_inputs(model, names, base, data, binarize, seed)
     with common.Interrupts(at_once=True), common.only_answers_on_stdout():
         comparison = compare(

@@ -11,6 +11,7 @@ from typer import Option
 from tempering._logspace import rounding_of
 from tempering.api import Interrupted, Settings, estimate
 from tempering.cli import common
+from tempering.cli.compiled import keep_compiled
 from tempering.cli.flags import in_flags
 from tempering.diagnosis.divergence import divergences_in_words
 from tempering.progress import is_terminal
@@ -50,6 +51,7 @@ def estimate_command(
         Settings.chunk_sweeps
     ),
     devices: common.DevicesFlag = None,
+    cache: common.CacheFlag = True,
     json: common.JsonFlag = False,
     quiet: common.QuietFlag = False,
 ) -> None:
@@ -59,6 +61,7 @@ def estimate_command(
     143 terminated.
     """
     common.use_cores(devices)
+    keep_compiled(cache)
     target, start, rows = common.read_inputs(model, names, base, data, binarize, seed)
     exact = target.quick_log_z() if is_terminal() and not quiet else None
     if exact is not None:

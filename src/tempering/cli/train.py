@@ -12,6 +12,7 @@ from typer import Argument, Option
 
 from tempering._errors import InputError
 from tempering.cli import common
+from tempering.cli.compiled import keep_compiled
 from tempering.cli.lines import Lines, View
 from tempering.cli.live import LiveView
 from tempering.cli.pictures import guess_image
@@ -83,6 +84,7 @@ def train_command(
     log_every: Annotated[
         int | None, Option(help="Print a line every so many updates instead of the live view.")
     ] = None,
+    cache: common.CacheFlag = True,
     json: common.JsonFlag = False,
     quiet: Annotated[bool, Option("--quiet", help="No live view and no lines.")] = False,
 ) -> None:
@@ -91,6 +93,7 @@ def train_command(
     Exit status: 0 good; 2 wrong arguments; 3 the likelihoods cannot be believed; 130 interrupted;
     143 terminated.
     """
+    keep_compiled(cache)
     _check_flags(out, valid, {"--resume": resume, "--events": events, "--plot": plot}, early_stop, log_every)
     settings = RunSettings(
         num_hidden=hidden, method=method, optimizer=optimizer, learning_rate=lr, weight_decay=decay,

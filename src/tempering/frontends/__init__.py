@@ -1,7 +1,8 @@
 """Models and data from elsewhere: files, NumPyro, PyMC.
 
-- `load`: a model from `FILE.npz`, `FILE.mat`, `FILE.py:NAME` or a name such as "ising:16x16:0.44".
-- `load_data`: 0/1 data from `FILE.npz`.
+- `load`: a model from `FILE.npz`, `FILE.safetensors`, `FILE.h5`, `FILE.mat`, `FILE.py:NAME` or a name such as
+  "ising:16x16:0.44".
+- `load_data`: 0/1 data from `FILE.npz`, `FILE.npy`, `FILE.csv` and others.
 - `load_example`: the small RBM that comes with the package.
 - `from_numpyro`, `from_pymc`: the posterior of a NumPyro or PyMC model. The library is imported by the call.
 - `check_prior`: whether the draws of a prior follow its density.

@@ -2,7 +2,6 @@
 
 import io
 import math
-import os
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,17 +14,6 @@ from tempering.frontends._guard import FileError, check_dtype, check_size, open_
 
 HEADER_BYTES = 2**14  # more than NumPy accepts as an npy header
 _CHUNK_BYTES = 2**20
-
-
-def split_name(spec: str | os.PathLike) -> tuple[Path, str | None]:
-    """Split `FILE.npz:NAME` in two, unless a file of exactly that name exists."""
-    text = os.fsdecode(spec)
-    head, _, name = text.rpartition(":")
-    if not head.lower().endswith(".npz") or os.path.isfile(text):
-        return Path(text), None
-    if not name:
-        raise FileError(f"{text} ends in ':', expected a name after it. Write {head} or {head}:NAME.")
-    return Path(head), name
 
 
 @contextmanager

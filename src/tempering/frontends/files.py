@@ -4,15 +4,15 @@ Files are not trusted: nothing is unpickled, and no array is allocated before it
 """
 
 import os
-import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from tempering.frontends._array_files import ArrayFile
+from tempering.frontends._formats import WITH_DATA, WITH_MODELS, open_arrays, split_place
 from tempering.frontends._guard import FileError, check_size, checked_suffix, name_list
 from tempering.frontends._mat import MAT_NAMES, load_mat
-from tempering.frontends._npz import members_of, open_npz, read_member, shape_of, split_name
 from tempering.frontends._rbm_names import Names, choose_names, stored_name, turned
 
 _BLOCK_ROWS = 4096
@@ -35,29 +35,27 @@ class RBMArrays(NamedTuple):
 
 
 def read_rbm(spec: str | os.PathLike, names: Names | None = None) -> RBMArrays:
-    """An RBM from `FILE.npz`, `FILE.npz:NAME` or `FILE.mat`; see `tempering.load`."""
-    path, pick = split_name(spec)
-    if checked_suffix(path, (".npz", ".mat")) == ".mat":
+    """An RBM from `FILE.npz`, `FILE.npz:NAME`, `FILE.mat` or another format; see `tempering.load`."""
+    path, pick = split_place(spec)
+    if checked_suffix(path, WITH_MODELS) == ".mat":
         if names is not None:
-            raise FileError(f"`names` is for npz files; {path} must hold {name_list(MAT_NAMES)}. Leave it out.")
+            raise FileError(f"`names` is not for MATLAB files; {path} must hold {name_list(MAT_NAMES)}. Leave it out.")
         return _checked_rbm(path, MAT_NAMES, load_mat(path))
-    with open_npz(path) as archive:
-        members = members_of(archive)
-        wanted = choose_names(path, members, pick, names)
+    with open_arrays(path, WITH_MODELS) as held:
+        wanted = choose_names(path, held.names, pick, names)
         arrays = [
-            turned(
-                read_member(archive, members[stored_name(name, members)], f"{name} in {path}", item_bytes=8),
-                name, members,
-            )
+            turned(held.read(stored_name(name, held.names), 8), name, held.names)  # 8: they become float64
             for name in wanted.values()
-        ]  # fmt: skip
+        ]
     return _checked_rbm(path, tuple(wanted.values()), arrays)
 
 
 def load_data(
     spec: str | os.PathLike, *, num_visible: int | None = None, binarize: str | None = None, seed: int = 0
 ) -> np.ndarray:
-    """0/1 data from `FILE.npz`, or from its array NAME by `FILE.npz:NAME`; images are flattened by rows.
+    """0/1 data from a file, or from its array NAME by `FILE.npz:NAME`; images are flattened by rows.
+
+    Files may be npz, npy, csv or tsv, safetensors or HDF5. A table may begin with a line of titles.
 
     ```python
     data = load_data("mnist.npz", num_visible=784, binarize="threshold")
@@ -92,7 +90,7 @@ def load_rows(spec: str | os.PathLike) -> np.ndarray:
     """Rows of numbers for a model that is not a binary RBM: spins, colours, real numbers.
 
     Args:
-        spec: `FILE.npz`, or `FILE.npz:NAME` for one array of several.
+        spec: `FILE.npz`, or `FILE.npz:NAME` for one array of several; also npy, csv, tsv, safetensors and HDF5.
 
     Returns:
         The array (row, column) as it is stored. The model refuses values that it does not take.
@@ -105,31 +103,27 @@ def load_rows(spec: str | os.PathLike) -> np.ndarray:
 
 def _stored_data(spec: str | os.PathLike) -> tuple[np.ndarray, str]:
     """The array of data in a file, and what to call it in messages."""
-    path, pick = split_name(spec)
-    checked_suffix(path, (".npz",))
-    with open_npz(path) as archive:
-        members = members_of(archive)
-        name = _data_name(archive, members, path, pick)
-        label = f"{name} in {path}"
-        return read_member(archive, members[name], label), label
+    path, pick = split_place(spec)
+    with open_arrays(path, WITH_DATA) as held:
+        name = _data_name(held, path, pick)
+        return held.read(name, 1), f"{name} in {path}"
 
 
-def _data_name(archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], path: Path, pick: str | None) -> str:
+def _data_name(held: ArrayFile, path: Path, pick: str | None) -> str:
     """The name of the array to read as data: the one asked for, the only one, or the training images."""
-    if not members:
+    if not held.names:
         raise FileError(f"{path} holds no arrays, expected one of 0/1 data. Save it with numpy.savez.")
-    if pick in members:
+    if pick in held.names:
         return pick
-    if pick is None and len(members) == 1:
-        return next(iter(members))
-    options = name_list(f"{path}:{name}" for name in members)
+    if pick is None and len(held.names) == 1:
+        return held.names[0]
+    options = name_list(f"{path}:{name}" for name in held.names)
     if pick is not None:
         raise FileError(f"{path} has no array {pick}. Pick one of: {options}.")
-    train = [name for name in members if name.startswith("train")]
-    train = [name for name in train if len(shape_of(archive, members[name], f"{name} in {path}")) >= 2]  # not labels
+    train = [name for name in held.names if name.startswith("train") and len(held.shape_of(name)) >= 2]  # not labels
     if len(train) == 1:
         return train[0]
-    raise FileError(f"{path} holds {len(members)} arrays, expected one. Pick one of: {options}.")
+    raise FileError(f"{path} holds {len(held.names)} arrays, expected one. Pick one of: {options}.")
 
 
 def _check_options(num_visible: int | None, binarize: str | None, seed: int) -> None:

@@ -1,6 +1,8 @@
-"""Draws as ArviZ takes them: a DataTree with a posterior, made by xarray alone."""
+"""Draws as the installed ArviZ takes them: a DataTree of xarray, or for ArviZ 0.x its InferenceData."""
 
 import importlib
+import importlib.metadata
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -26,8 +28,9 @@ def to_arviz(
     weights: bool = False,
     seed: int = 0,
 ) -> Any:
-    """An `xarray.DataTree` with groups `posterior` and `sample_stats`, as `arviz.summary` and `arviz.plot_*` take it.
+    """Draws with groups `posterior` and `sample_stats`, as `arviz.summary` and `arviz.plot_*` take them.
 
+    This is an `xarray.DataTree`, or an `arviz.InferenceData` where ArviZ 0.x is installed, which reads no trees.
     Chains are pooled in up to four groups, the `chain` axis of the answer, and each group's draws are resampled by
     their weights, in order, to as many draws as they are worth; so means, quantiles and R̂ are those of the posterior.
     With `weights=True` all draws of all chains come instead, with `log_weight` in `sample_stats`: a mean without the
@@ -48,7 +51,7 @@ def to_arviz(
         stats["source_chain"], stats["source_draw"] = chain, draw  # which draw of the run it is
     picked = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[chain, draw]), draws.x)
     parameters = {name: np.asarray(value) for name, value in jax.jit(jax.vmap(jax.vmap(named)))(picked).items()}
-    return _tree({"posterior": parameters, "sample_stats": stats}, attributes)
+    return _for_arviz({"posterior": parameters, "sample_stats": stats}, attributes)
 
 
 def _resampled(
@@ -70,30 +73,47 @@ def _resampled(
     return chain, draw
 
 
-def _tree(groups: Mapping[str, Mapping[str, np.ndarray]], attributes: Mapping[str, Any]) -> Any:
+def _for_arviz(groups: Mapping[str, Mapping[str, np.ndarray]], attributes: Mapping[str, Any]) -> Any:
+    """Groups of arrays (chain, draw, …) in the class that the installed ArviZ reads."""
     try:
         xarray: Any = importlib.import_module("xarray")
     except ImportError as error:
         raise InputError(f"Draws for ArviZ need xarray ({error}): pip install 'tempering[arviz]'.") from error
     attributes = {name: _plain(value) for name, value in attributes.items() if value is not None}
     attributes |= {"inference_library": "tempering", "inference_library_version": __version__}
-    datasets = {}
-    for group, arrays in groups.items():
-        variables = {
-            name: (("chain", "draw", *(f"{name}_dim_{i}" for i in range(value.ndim - 2))), value)
-            for name, value in arrays.items()
-        }
-        shape = next(iter(arrays.values())).shape
-        coordinates = {axis: np.arange(size) for axis, size in zip(("chain", "draw"), shape[:2], strict=True)}
-        coordinates |= {
-            axis: np.arange(size)
-            for dims, value in variables.values()
-            for axis, size in zip(dims[2:], value.shape[2:], strict=True)
-        }
-        datasets[group] = xarray.Dataset(variables, coords=coordinates, attrs=attributes)
-    tree = xarray.DataTree.from_dict(datasets)
-    tree.attrs.update(attributes)
-    return tree
+    datasets = {group: _dataset(xarray, arrays, attributes) for group, arrays in groups.items()}
+    if _reads_trees():
+        tree = xarray.DataTree.from_dict(datasets)
+        tree.attrs.update(attributes)
+        return tree
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # ArviZ 0.x announces version 1 when it is imported
+        arviz: Any = importlib.import_module("arviz")
+    return arviz.InferenceData(attrs=attributes, **datasets)
+
+
+def _reads_trees() -> bool:
+    """Whether ArviZ is 1.0 or later, or not installed here; told without importing it, which takes a second."""
+    try:
+        return int(importlib.metadata.version("arviz").partition(".")[0]) >= 1
+    except importlib.metadata.PackageNotFoundError:
+        return True
+
+
+def _dataset(xarray: Any, arrays: Mapping[str, np.ndarray], attributes: Mapping[str, Any]) -> Any:
+    """Arrays (chain, draw, …) with the names of axes that ArviZ gives them."""
+    variables = {
+        name: (("chain", "draw", *(f"{name}_dim_{i}" for i in range(value.ndim - 2))), value)
+        for name, value in arrays.items()
+    }
+    shape = next(iter(arrays.values())).shape
+    coordinates = {axis: np.arange(size) for axis, size in zip(("chain", "draw"), shape[:2], strict=True)}
+    coordinates |= {
+        axis: np.arange(size)
+        for dims, value in variables.values()
+        for axis, size in zip(dims[2:], value.shape[2:], strict=True)
+    }
+    return xarray.Dataset(variables, coords=coordinates, attrs=attributes)
 
 
 def _plain(value: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tempering._errors import InputError
+from tempering._version import __version__
 from tempering.diagnosis import Diagnosis, occupancy, transition_matrix
 from tempering.diagnosis.divergence import divergences_in_words
 from tempering.estimators import Annealed, Expectation, LogZ
@@ -18,10 +19,13 @@ from tempering.kernels import NO_EVALUATIONS, Evaluations
 from tempering.ladder import PathLength
 from tempering.models import AbstractModel, named_leaves
 from tempering.results.arviz_tree import to_arviz
+from tempering.results.saved_form import flattened
 from tempering.sampling.directory import write_atomically
 from tempering.stats import Recording, WeightedDraws
 from tempering.verdicts import Verdict
 
+RESULT_FILES = ("result.json", "result.npz")
+ABOUT = "result"  # the array of `result.npz` that says how the others make a result
 _ATTRIBUTES = ("log_z", "std_error", "interval", "verdict", "message", "method", "seed", "num_chains", "num_sweeps")
 
 
@@ -126,7 +130,10 @@ class Result:
     def draws(self) -> WeightedDraws:
         """Draws with their weights under the target, where they were kept."""
         if self.recording.states is None:
-            raise InputError("This run kept no draws; ask for them with estimate(..., keep_draws=True).")
+            raise InputError(
+                "This run kept no draws; ask for them with estimate(..., keep_draws=True). Files of results hold none; "
+                "estimate(..., out=DIR, resume=True) has those of a finished run."
+            )
         return self.recording.states
 
     @property
@@ -198,7 +205,19 @@ class Result:
         ]
 
     def to_arviz(self, *, weights: bool = False, seed: int = 0) -> Any:
-        """The draws as an `xarray.DataTree` that ArviZ reads, with log Z in its attributes; see `tempering.arviz`."""
+        """The draws as the installed ArviZ reads them, with log Z in their attributes.
+
+        ```python
+        arviz.summary(result.to_arviz())
+        ```
+
+        Args:
+            weights: Whether all draws come with their weights, instead of draws resampled by these weights.
+            seed: Of the resampling.
+
+        Returns:
+            An `xarray.DataTree`; an `arviz.InferenceData` where ArviZ 0.x is installed.
+        """
         attributes = {name: value for name, value in self.to_dict().items() if name in _ATTRIBUTES}
         attributes["measure"] = getattr(self.model, "measure", None)
         named = named_leaves if self.model is None else self.model.named
@@ -209,7 +228,7 @@ class Result:
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def save(self, directory: str | os.PathLike) -> None:
-        """Write `result.json`, and `result.npz` with everything per rung.
+        """Write `result.json` for scripts, and `result.npz`, from which `tp.load_result` makes this result again.
 
         Args:
             directory: Where to; it is made if it is missing.
@@ -219,17 +238,22 @@ class Result:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(f"{directory} cannot be made: {error.strerror}. Save elsewhere.") from error
-        write_atomically(directory / "result.json", (self.to_json() + "\n").encode())
-        arrays = io.BytesIO()
-        np.savez(
-            arrays,
-            betas=self.betas,
-            log_z=self.log_z_by_rung.values,
-            std_error=self.log_z_by_rung.std_errors,
-            occupancy=occupancy(self.recording.stats),
-            transition_matrix=transition_matrix(self.recording),
-        )
-        write_atomically(directory / "result.npz", arrays.getvalue())
+        text, binary = (directory / name for name in RESULT_FILES)
+        arrays: dict[str, np.ndarray] = {}
+        about = {"version": __version__, "result": flattened(self, ABOUT, arrays)}
+        held: dict[str, Any] = {
+            "betas": self.betas,
+            "log_z": self.log_z_by_rung.values,
+            "std_error": self.log_z_by_rung.std_errors,
+            "occupancy": occupancy(self.recording.stats),
+            "transition_matrix": transition_matrix(self.recording),
+            ABOUT: np.frombuffer(json.dumps(about).encode(), np.uint8),
+            **arrays,
+        }
+        archive = io.BytesIO()
+        np.savez(archive, **held)
+        write_atomically(binary, archive.getvalue())
+        write_atomically(text, (self.to_json() + "\n").encode())
 
     def summary(self) -> str:
         """The answer in a sentence."""

@@ -1,0 +1,22 @@
+"""What `import tempering` loads: no more than is used."""
+
+import subprocess
+import sys
+
+import pytest
+
+OPTIONAL = (
+    "arviz", "blackjax", "h5py", "matplotlib", "numpyro", "optax", "pandas", "platformdirs", "pymc", "rich",
+    "safetensors", "scipy.stats", "sklearn", "torch", "typer", "xarray",
+)  # fmt: skip
+FIRST, ALL = "import tempering", "import tempering\nfor name in tempering.__all__: getattr(tempering, name)"
+
+
+@pytest.mark.parametrize(
+    ("code", "heavy"), [(FIRST, ("jax", "numpy", "scipy", *OPTIONAL)), (ALL, OPTIONAL)], ids=["first", "all names"]
+)
+def test_heavy_modules_wait_until_they_are_used(code, heavy):
+    """Kills: a library of an extra that is imported at the top of a module, and a name that is imported early."""
+    asked = f"{code}\nimport sys\nprint(*(name for name in {heavy!r} if name in sys.modules))"
+    ran = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == []
