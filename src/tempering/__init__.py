@@ -94,6 +94,7 @@ from tempering import kernels as kernels
 from tempering import ladder as ladder
 from tempering import models as models
 from tempering import paths as paths
+from tempering import plots as plots
 from tempering import sampling as sampling
 from tempering import stats as stats
 from tempering import training as training

@@ -7,11 +7,12 @@ from rich.table import Table
 from typer import Option
 
 from tempering.api import Settings, compare
-from tempering.cli import common
+from tempering.cli import common, reporting
 from tempering.cli.flags import in_flags
 from tempering.diagnosis.stopping import LENGTH
 from tempering.estimators import Sandwich
 from tempering.progress import is_terminal
+from tempering.report import comparison_report
 from tempering.results import Comparison, SideBySide
 from tempering.results.comparison_table import comparison_table
 
@@ -33,6 +34,7 @@ def compare_command(
     truth: Annotated[float | None, Option(help="The true log Z; enumerated where that is quick.")] = None,
     seed: common.SeedFlag = Settings.seed,
     devices: common.DevicesFlag = None,
+    report: reporting.ReportFlag = None,
     json: common.JsonFlag = False,
     quiet: common.QuietFlag = False,
 ) -> None:
@@ -42,6 +44,7 @@ def compare_command(
     is good, 2 the arguments are wrong, 3 they disagree or none is good, 130 interrupted.
     """
     common.use_cores(devices)
+    reporting.check_report(report)
     target, start, rows = common.read_inputs(model, base, data, binarize, seed)
     with common.only_answers_on_stdout():
         comparison = compare(
@@ -49,6 +52,14 @@ def compare_command(
             num_rungs=common.read_rungs(rungs), betas=common.read_betas(ladder), rung_weights=rung_weights,
             warmup=warmup, repeats=repeats, truth=truth, seed=seed, progress=is_terminal() and not quiet,
         )  # fmt: skip
+    if report is not None:
+        settings = {"chains": chains, "sweeps": sweeps, "budget": budget, "repeats": repeats, "rungs": rungs}
+        settings |= {"ladder": ladder, "rung weights": rung_weights, "warm-up": warmup, "seed": seed}
+        page = comparison_report(
+            comparison, settings=settings, command=reporting.this_command(), words=in_flags,
+            title=model or "the example",
+        )  # fmt: skip
+        reporting.write(page, report)
     if json:
         print(comparison.to_json())
     else:

@@ -1,5 +1,6 @@
 """`tempering estimate`: one model, one answer."""
 
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -9,10 +10,11 @@ import typer
 from typer import Option
 
 from tempering.api import Interrupted, Settings, estimate
-from tempering.cli import common
+from tempering.cli import common, reporting
 from tempering.cli.flags import in_flags
 from tempering.diagnosis.divergence import divergences_in_words
 from tempering.progress import is_terminal
+from tempering.report import run_report
 from tempering.results import Result
 from tempering.verdicts import Verdict
 
@@ -48,6 +50,8 @@ def estimate_command(
         Settings.chunk_sweeps
     ),
     devices: common.DevicesFlag = None,
+    report: reporting.ReportFlag = None,
+    image: reporting.ImageFlag = None,
     json: common.JsonFlag = False,
     quiet: common.QuietFlag = False,
 ) -> None:
@@ -56,7 +60,10 @@ def estimate_command(
     Exit status: 0 good, 2 the arguments are wrong, 3 a number was computed but is not to be believed, 130 interrupted.
     """
     common.use_cores(devices)
+    shape = reporting.read_image(image)
+    reporting.check_report(report)
     target, start, rows = common.read_inputs(model, base, data, binarize, seed)
+    keep_draws = True if report is not None and reporting.can_keep_draws(target, start) else None
     interrupts, result = common.Interrupts(), None
     try:
         with interrupts, common.only_answers_on_stdout():
@@ -64,11 +71,17 @@ def estimate_command(
                 target, start, data=rows, num_chains=chains, num_sweeps=sweeps, num_rungs=common.read_rungs(rungs),
                 betas=common.read_betas(ladder), rung_weights=rung_weights, warmup=warmup, method=method, seed=seed,
                 target_error=target_error, max_sweeps=max_sweeps, max_seconds=max_time, out=out, resume=resume,
-                chunk_sweeps=chunk,
+                chunk_sweeps=chunk, keep_draws=keep_draws,
                 watch=lambda _: interrupts.asked, progress=is_terminal() and not quiet,
             )  # fmt: skip
     except Interrupted as stopped:
         common.say(str(stopped))
+    if result is not None:
+        result = dataclasses.replace(result, command=reporting.this_command())
+        if out is not None and result.is_complete:
+            result.save(out)  # again, with the command
+    if result is not None and report is not None:
+        reporting.write(run_report(result, shape=shape, words=in_flags, title=model or "the example"), report)
     if result is not None and json:
         print(result.to_json())
     elif result is not None:

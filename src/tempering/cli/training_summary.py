@@ -9,6 +9,7 @@ from typing import Any
 from rich.markup import escape
 
 from tempering.cli import common
+from tempering.results.details import versions
 from tempering.training import Outcome, RunSettings
 from tempering.verdicts import Verdict
 
@@ -25,6 +26,7 @@ class Summary:
     seconds: float  # since the start, or since the resumption
     files: dict[str, Path]  # by name; empty where nothing is kept
     estimate_command: str | None = None  # for the saved model
+    command: str | None = None  # that made the run
 
     @property
     def is_complete(self) -> bool:
@@ -70,6 +72,8 @@ class Summary:
             "seconds": self.seconds,
             "settings": dataclasses.asdict(self.settings),
             "files": {name: str(path) for name, path in self.files.items()},
+            "command": self.command,
+            "versions": versions(),
         }
 
     def to_json(self) -> str:
