@@ -21,7 +21,7 @@ from tempering.results import Result
 from tempering.results.details import draws_of
 
 _MOST_DRAWS = 10_000
-_PICTURE = 900  # pixels across, about
+_PICTURE, _MOST_IMAGES = 900, 400  # pixels across, about; images in it
 
 
 def sample_command(
@@ -89,7 +89,7 @@ def _written(
         )
     try:
         if out.suffix.lower() == ".npz":
-            np.savez(out, **draws)
+            np.savez(out, allow_pickle=False, **draws)
         else:
             _write_picture(draws, out, shape, use_images=use_images)
     except OSError as error:
@@ -107,7 +107,9 @@ def _written(
     }
 
 
-def _write_picture(draws: Mapping[str, np.ndarray], out: Path, shape: tuple[int, int] | None, *, use_images: bool):
+def _write_picture(
+    draws: Mapping[str, np.ndarray], out: Path, shape: tuple[int, int] | None, *, use_images: bool
+) -> None:
     """A grid of images, pixel by pixel, where draws are images; else marginals and pairs."""
     from matplotlib.image import imsave
 
@@ -115,6 +117,7 @@ def _write_picture(draws: Mapping[str, np.ndarray], out: Path, shape: tuple[int,
     if images is None:
         write_figure(samples(draws, ax=new_axes("light", (6.4, 6.0)), theme="light"), out)
         return
+    images = images[np.linspace(0, len(images) - 1, min(len(images), _MOST_IMAGES)).round().astype(int)]
     num_columns = max(1, round((len(images) * images.shape[1] / images.shape[2]) ** 0.5))
     grid = tiled(1 - images, num_columns, edge=0.85)
     factor = max(1, round(_PICTURE / grid.shape[1]))

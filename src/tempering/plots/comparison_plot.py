@@ -51,8 +51,10 @@ def comparison(
     ax.set_yticks(range(len(rows)), [row.name for row in reversed(rows)])
     ax.set(xlabel="log Z, with 95 % intervals", xlim=limits, ylim=(-0.7, len(rows) - 0.3))
     ax.tick_params(axis="y", length=0)
-    if truth is not None:
-        style.add_legend(ax, colours, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderaxespad=0.0)
+    if not all(row.is_good for row in rows):
+        ax.plot([], [], "o", color=colours.faint, fillstyle="none", label="not good by its own verdict")
+    if ax.get_legend_handles_labels()[0]:
+        style.add_legend(ax, colours, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderaxespad=0.0, ncols=2)
     return ax
 
 
@@ -61,27 +63,23 @@ def _rows_of(result: Comparison | Result | Details | Mapping[str, Any]) -> tuple
         answer = Details.of(result).answer
         return _readings(answer), answer["exact_log_z"]
     found = result.to_dict() if isinstance(result, Comparison) else result
-    rows = [
-        _Estimate(m["method"], _number(m["log_z"]), *map(_number, m["interval"]), m["verdict"] == "good")
-        for m in found["methods"]
-    ]
+    rows = [_estimate(each["method"], each, is_good=each["verdict"] == "good") for each in found["methods"]]
     return rows, found["truth"]
 
 
 def _readings(answer: Mapping[str, Any]) -> list[_Estimate]:
     """The answer, the readings that it was made of, and the pass of the warm-up."""
-    own = _Estimate(
-        f"{answer['method']}, the answer", _number(answer["log_z"]), *map(_number, answer["interval"]),
-        answer["verdict"] == "good",
-    )  # fmt: skip
-    rows = [own] + [
-        _Estimate(reading["name"], _number(reading["log_z"]), *map(_number, reading["interval"]), reading["weight"] > 0)
-        for reading in answer["readings"]
-    ]
+    own = _estimate(f"{answer['method']}, the answer", answer, is_good=answer["verdict"] == "good")
+    rows = [own, *(_estimate(each["name"], each, is_good=each["weight"] > 0) for each in answer["readings"])]
     if answer["annealed_log_z"] is not None:
         value, reach = answer["annealed_log_z"], 1.96 * _number(answer["annealed_std_error"])
         rows.append(_Estimate("warm-up", value, value - reach, value + reach, True))
     return rows
+
+
+def _estimate(name: str, found: Mapping[str, Any], *, is_good: bool) -> _Estimate:
+    low, high = found["interval"]
+    return _Estimate(name, _number(found["log_z"]), _number(low), _number(high), is_good)
 
 
 def _limits(rows: list[_Estimate], truth: float | None) -> tuple[float, float]:
@@ -94,8 +92,8 @@ def _limits(rows: list[_Estimate], truth: float | None) -> tuple[float, float]:
     middle = float(np.median([row.value for row in trusted])) if truth is None else truth
     reach = _WIDEST * float(np.median([(row.high - row.low) / 2 for row in trusted])) + 1e-9
     near = [row for row in known if abs(row.value - middle) < reach] or trusted
-    low = max(min([row.low for row in near] + [middle]), middle - reach)
-    high = min(max([row.high for row in near] + [middle]), middle + reach)
+    ends = [middle, *(row.value for row in near), *(end for row in trusted for end in (row.low, row.high))]
+    low, high = max(min(ends), middle - reach), min(max(ends), middle + reach)
     margin = 0.06 * (high - low) + 1e-9
     return low - margin, high + margin
 

@@ -36,7 +36,7 @@ def ladder(result: Result | Details, *, ax: "Axes | None" = None, theme: str | N
     errors = ax.twinx()
     errors.plot(found["beta"], found["std_error"], color=colours.orange, linewidth=1.2, linestyle=(0, (4, 2)))
     ax.plot([], [], color=colours.orange, linewidth=1.2, linestyle=(0, (4, 2)), label="standard error (right)")
-    if given is None or theme == "page":
+    if given is None or theme is not None:
         style.dress(errors, colours)
     errors.spines[["top", "left", "bottom"]].set_visible(False)
     errors.spines["right"].set_visible(True)

@@ -57,7 +57,7 @@ def samples(
     if images is not None:
         _draw_images(ax, colours, images)
     else:
-        _draw_pairs(ax, colours, _columns(draws, names), is_dressed=given is None or theme == "page")
+        _draw_pairs(ax, colours, _columns(draws, names), is_dressed=given is None or theme is not None)
     return ax
 
 
@@ -179,7 +179,8 @@ def _draw_panel(panel: Any, colours: style.Theme, x: np.ndarray, y: np.ndarray |
         panel.set_yticks([])
         panel.spines["left"].set_visible(False)
     else:
-        panel.plot(x[:_MOST_POINTS], y[:_MOST_POINTS], ".", color=colours.blue, markersize=2.5, alpha=0.5)
+        some = np.linspace(0, len(x) - 1, min(len(x), _MOST_POINTS)).round().astype(int)  # of all chains
+        panel.plot(x[some], y[some], ".", color=colours.blue, markersize=2.5, alpha=0.5)
         panel.set_ylim(_ends(y))
     panel.set_xlim(ends)
 

@@ -163,7 +163,7 @@ def write_figure(ax: "Axes", path: str | Path) -> None:
 
     metadata = {"Date": None} if Path(path).suffix.lower() == ".svg" else {}
     with mpl.rc_context({"svg.hashsalt": "tempering"}):
-        ax.get_figure(root=True).savefig(path, dpi=150, metadata=metadata)
+        _figure_of(ax).savefig(path, dpi=150, metadata=metadata)
 
 
 def to_svg(ax: "Axes", name: str, description: str) -> str:
@@ -181,7 +181,7 @@ def to_svg(ax: "Axes", name: str, description: str) -> str:
 
     text = io.StringIO()
     with mpl.rc_context({"svg.hashsalt": name, "svg.fonttype": "none", "font.family": "sans-serif"}):
-        ax.get_figure(root=True).savefig(text, format="svg", transparent=True, metadata={"Date": None})
+        _figure_of(ax).savefig(text, format="svg", transparent=True, metadata={"Date": None})
     svg = re.sub(r"<metadata>.*?</metadata>", "", text.getvalue(), flags=re.S)
     svg = svg[svg.index("<svg") :]
     for colour in ("ink", "faint", "blue", "orange", "red", "green"):
@@ -193,10 +193,16 @@ def to_svg(ax: "Axes", name: str, description: str) -> str:
     return f'{start} role="img" aria-label="{escape(description)}"><title>{escape(description)}</title>{rest}'
 
 
+def _figure_of(ax: "Axes") -> Any:
+    return ax.get_figure(root=True)
+
+
 def _suiting(ax: "Axes") -> Theme:
     """By the ground of the axes; where that is transparent, by that of the figure."""
-    for ground in (ax.get_facecolor(), ax.get_figure(root=True).get_facecolor()):
-        if ground[3] > 0:
+    from matplotlib.colors import to_rgba
+
+    for ground in (ax.get_facecolor(), _figure_of(ax).get_facecolor()):
+        if to_rgba(ground)[3] > 0:
             return DARK if _is_dark(ground) else LIGHT
     return LIGHT
 
