@@ -12,7 +12,7 @@ from tempering.results import Details
 
 matplotlib = pytest.importorskip("matplotlib", reason="pictures need matplotlib")
 matplotlib.use("Agg")
-from matplotlib import pyplot
+pyplot = pytest.importorskip("matplotlib.pyplot")
 
 ROWS = [
     {"update": i, "train": -20 + i, "train_low": -21 + i, "train_high": -19 + i, "log_z": 5.0, "verdict": "good"}
