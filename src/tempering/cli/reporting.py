@@ -14,7 +14,7 @@ from tempering._errors import InputError
 from tempering.cli.common import say
 from tempering.models import AbstractModel
 from tempering.report import write_report
-from tempering.report.directories import SAMPLES_FILE, SUMMARY_FILE
+from tempering.report.directory_page import SAMPLES_FILE, SUMMARY_FILE
 from tempering.sampling.directory import write_atomically
 
 _MAX_KEPT_SIZE = 4000  # numbers in a state that is kept for the pictures of a report

@@ -5,8 +5,8 @@
 - `write_report` writes one to a file.
 """
 
-from tempering.report.comparison_report import comparison_report as comparison_report
-from tempering.report.directories import directory_report as directory_report
-from tempering.report.directories import write_report as write_report
-from tempering.report.run_report import run_report as run_report
-from tempering.report.training_report import training_report as training_report
+from tempering.report.comparison_page import comparison_report as comparison_report
+from tempering.report.directory_page import directory_report as directory_report
+from tempering.report.directory_page import write_report as write_report
+from tempering.report.run_page import run_report as run_report
+from tempering.report.training_page import training_report as training_report

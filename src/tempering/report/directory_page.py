@@ -8,8 +8,8 @@ import numpy as np
 
 from tempering._errors import InputError
 from tempering.report.parts import Words
-from tempering.report.run_report import run_report
-from tempering.report.training_report import training_report
+from tempering.report.run_page import run_report
+from tempering.report.training_page import training_report
 from tempering.results import Details
 from tempering.sampling.directory import MALFORMED, write_atomically
 
