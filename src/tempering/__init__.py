@@ -95,6 +95,7 @@ from tempering import ladder as ladder
 from tempering import models as models
 from tempering import paths as paths
 from tempering import plots as plots
+from tempering import report as report
 from tempering import sampling as sampling
 from tempering import stats as stats
 from tempering import training as training

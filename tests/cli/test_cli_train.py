@@ -158,7 +158,8 @@ def test_nothing_tracked(tell, tmp_path):
     assert "Not tracked" in out
     assert table_of(out)["best update"] == "30, the last"
     assert err.splitlines()[-1].startswith("update 30 of 30, ")
-    assert [file.name for file in (tmp_path / "run").iterdir()] == ["model.npz"]
+    files = sorted(file.name for file in (tmp_path / "run").iterdir())
+    assert files == ["model.npz", "samples.npz", "summary.json"]
 
 
 def test_stopped_early(tell):

@@ -11,7 +11,7 @@ CHAINS, DRAWS, NUMBERS = 100, 400, 40
 
 
 def autoregressive(memory: float, seed: int = 0) -> np.ndarray:
-    """Chains with correlation memory^n at distance n, in equilibrium, so that a mean has (1 + m)/(1 − m) the variance."""
+    """Chains in equilibrium with correlation m^n at distance n; a mean has (1 + m)/(1 − m) the variance."""
     noise = np.random.default_rng(seed).normal(size=(CHAINS, DRAWS + 200, NUMBERS))
     return lfilter([1.0], [1.0, -memory], noise, axis=1)[:, 200:]
 

@@ -180,7 +180,7 @@ def _write_files(
         run.save_model(files["model"])
         if wants_plot and can_plot():
             files["plot"] = out / "training.svg"
-            write_figure(draw_training(outcome, ax=new_axes("light", (8, 4.5)), theme="light"), files["plot"])
+            write_figure(draw_training(outcome, ax=new_axes("light", (8.0, 4.5)), theme="light"), files["plot"])
     except OSError as error:
         raise InputError(f"{out} cannot be written to: {error.strerror}. Make room, then resume.") from error
     if wants_plot and "plot" not in files:

@@ -50,7 +50,8 @@ def write_report(document: str, path: str | os.PathLike) -> None:
 def _training(folder: Path, shape: tuple[int, int] | None, words: Words, title: str) -> str:
     try:
         summary = json.loads((folder / SUMMARY_FILE).read_text(encoding="utf-8"))
-        lines = (folder / METRICS_FILE).read_text(encoding="utf-8").splitlines()
+        metrics = folder / METRICS_FILE  # there are none where the likelihood was not tracked
+        lines = metrics.read_text(encoding="utf-8").splitlines() if metrics.exists() else []
         rows = [json.loads(line) for line in lines if line]
         samples = None
         if (folder / SAMPLES_FILE).exists():
