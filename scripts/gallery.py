@@ -95,8 +95,7 @@ def knotted() -> Any:
     import tempering as tp
 
     rbm = tp.RBM(np.full((100, 1), 3.0), np.zeros(100), np.array([-180.0]))
-    betas = np.linspace(0, 1, 60) ** 2
-    return tp.estimate(rbm, "uniform", num_sweeps=300, betas=betas, warmup="annealed", keep_draws=True, progress=False)
+    return tp.estimate(rbm, "uniform", num_sweeps=200, num_rungs=40, keep_draws=True, progress=False)
 
 
 def trained() -> Any:

@@ -13,7 +13,8 @@ REFERENCE = sorted((ROOT / "docs" / "reference").glob("*.md"))
 PACKAGES = (
     "tempering", "tempering.api", "tempering.results", "tempering.models", "tempering.paths", "tempering.kernels",
     "tempering.kernels.moves", "tempering.warmups", "tempering.ladder", "tempering.stats", "tempering.sampling",
-    "tempering.estimators", "tempering.diagnosis", "tempering.training", "tempering.bases", "tempering.plots", "tempering.report",
+    "tempering.estimators", "tempering.diagnosis", "tempering.training", "tempering.bases",
+    "tempering.plots", "tempering.report",
 )  # fmt: skip
 
 

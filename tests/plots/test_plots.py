@@ -117,7 +117,7 @@ def test_transitions_show_the_matrix_and_mark_knots():
     rungs = np.searchsorted(details.by_rung["beta"], [0.5, 0.75])
     across = ax.patches[0]
     assert (across.get_x(), across.get_x() + across.get_width()) == (rungs[0] - 0.5, rungs[1] + 0.5)
-    assert [text.get_text() for text in ax.texts] == ["β = 0.60"]
+    assert ax.get_legend_handles_labels()[1] == ["knot at β = 0.60"]
 
 
 def test_many_rungs_share_cells():

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MOST_PARAMETERS = 4  # in a table of pairs
-_MOST_POINTS = 400  # of a pair
+_MOST_POINTS = 250  # of a pair
 _NUM_IMAGES = 40
 _GAP = 0.12  # between the panels of pairs
 

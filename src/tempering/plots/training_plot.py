@@ -54,7 +54,7 @@ def training(
     _set_height(ax, np.concatenate(shown))
     ax.set(xlabel="update", ylabel="mean log-likelihood (nats)")
     if ax.get_legend_handles_labels()[0]:
-        style.add_legend(ax, colours, loc="lower right")
+        style.add_legend(ax, colours, loc="best")
     return ax
 
 

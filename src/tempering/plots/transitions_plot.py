@@ -17,7 +17,7 @@ _MOST_CELLS = 60  # along a side; neighbouring rungs share a cell beyond that, s
 def transitions(result: Result | Details, *, ax: "Axes | None" = None, theme: str | None = None) -> "Axes":
     """Draw the probabilities of going from rung to rung, with knots marked.
 
-    A knot is a narrow stretch that chains rarely pass; see `tp.diagnosis.find_knots`. The darker a cell, the larger
+    A knot is a narrow stretch that chains rarely pass; see `tp.diagnosis.find_knots`. The stronger its colour, the larger
     the probability; its root is shown, so that rare transitions can be seen too.
 
     Args:
@@ -41,19 +41,17 @@ def transitions(result: Result | Details, *, ax: "Axes | None" = None, theme: st
     image[..., 3] = np.sqrt(cells / max(cells.max(), 1e-300))
     ends = (-0.5, num_rungs - 0.5)
     ax.imshow(image, origin="lower", extent=(*ends, *ends), interpolation="nearest", aspect="equal")
-    for number, knot in enumerate(details.answer["knot_stretches"]):
+    knots = details.answer["knot_stretches"]
+    places = ", ".join(f"{knot['beta']:.2f}" for knot in knots)
+    for number, knot in enumerate(knots):
         low, high = (int(np.searchsorted(betas, knot[end])) for end in ("low", "high"))
         ends_of_knot = max(low - 0.5, ends[0]), min(high + 0.5, ends[1])
-        label = "_" if number else "knot: chains rarely pass"
+        label = "_" if number else f"knot at β = {places}"
         ax.axvspan(*ends_of_knot, color=colours.orange, alpha=0.3, linewidth=0, label=label)
         ax.axhspan(*ends_of_knot, color=colours.orange, alpha=0.3, linewidth=0)
-        ax.annotate(
-            f"β = {knot['beta']:.2f}", (high + 0.5, low), xytext=(4, 2), textcoords="offset points",
-            color=colours.orange, fontsize=9, annotation_clip=False, ha="left" if high < 0.7 * num_rungs else "right",
-        )  # fmt: skip
     ax.set(xlabel="to rung", ylabel="from rung", xlim=ends, ylim=ends)
-    if details.answer["knot_stretches"]:
-        style.add_legend(ax, colours, loc="upper left", borderaxespad=0.2)
+    if knots:
+        style.add_legend(ax, colours, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderaxespad=0.0)
     return ax
 
 

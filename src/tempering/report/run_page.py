@@ -99,7 +99,7 @@ def _between_rungs(details: Details) -> Html:
         f"{number(trips['total'], 1)} round trips between base and target, {number(each, 2)} per chain; from "
         f"{number(trips['fewest'], 1)} to {number(trips['most'], 1)} of a single chain."
     )
-    matrix = f"Transitions between rungs; a darker cell is more probable. {_knots(answer)}"
+    matrix = f"Transitions between rungs; a stronger colour is more probable. {_knots(answer)}"
     pictures = [figure("transitions", plots.transitions, details, matrix, size=(4.6, 4.0))]
     if "beta_traces" in details.arrays:
         caption = "β of three chains. A chain that goes to and fro between 0 and 1 forgets where it began."
