@@ -118,12 +118,8 @@ def train_command(
     next_command = _estimate_command(files, data, valid, binarize)
     command = reporting.this_command()
     summary = Summary(outcome, settings, num_updates, time.perf_counter() - started, files, next_command, command)
-    if is_begun and out is not None:
-        reporting.save_training(summary.to_json(), samples, out)
-    if is_begun and report is not None:
-        about = summary.to_dict()
-        page = training_report(about, outcome.rows, samples=samples, shape=shown_as, words=in_flags, title=data)
-        reporting.write(page, report)
+    if is_begun:
+        _write_report(summary, samples, shown_as, title=data, out=out, report=report)
     if json and is_begun:
         print(summary.to_json())
     elif is_begun:
@@ -186,6 +182,19 @@ def _write_files(
     if wants_plot and "plot" not in files:
         common.say(f"No plot, which needs matplotlib: {HOW_TO_INSTALL}.")
     return files | ({"events": out / "events"} if events else {})
+
+
+def _write_report(
+    summary: Summary, samples: np.ndarray | None, shape: tuple[int, int] | None, *, title: str, out: Path | None,
+    report: Path | None,
+) -> None:  # fmt: skip
+    """Leave in --out what a report is made of, and write it where one was asked for."""
+    if out is not None:
+        reporting.save_training(summary.to_json(), samples, out)
+    if report is not None:
+        rows = summary.outcome.rows
+        page = training_report(summary.to_dict(), rows, samples=samples, shape=shape, words=in_flags, title=title)
+        reporting.write(page, report)
 
 
 def _estimate_command(files: dict[str, Path], data: str, valid: str | None, binarize: str | None) -> str | None:

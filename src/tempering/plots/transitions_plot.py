@@ -17,8 +17,8 @@ _MOST_CELLS = 60  # along a side; neighbouring rungs share a cell beyond that, s
 def transitions(result: Result | Details, *, ax: "Axes | None" = None, theme: str | None = None) -> "Axes":
     """Draw the probabilities of going from rung to rung, with knots marked.
 
-    A knot is a narrow stretch that chains rarely pass; see `tp.diagnosis.find_knots`. The stronger its colour, the larger
-    the probability; its root is shown, so that rare transitions can be seen too.
+    A knot is a narrow stretch that chains rarely pass; see `tp.diagnosis.find_knots`. A stronger colour is a larger
+    probability; its root is shown, so that rare transitions can be seen too.
 
     Args:
         result: What `tp.estimate` returned.
