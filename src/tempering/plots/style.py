@@ -167,7 +167,7 @@ def write_figure(ax: "Axes", path: str | Path) -> None:
 
 
 def to_svg(ax: "Axes", name: str, description: str) -> str:
-    """The figure of some axes as an SVG element for a page that defines --ink, --faint, --blue … as colours.
+    """The figure of some axes as an SVG element for a page that defines the colours as variables of CSS.
 
     Args:
         ax: Axes of `new_axes("page")`.

@@ -1,7 +1,7 @@
 """Reports: one self-contained page of HTML, light or dark as the reader's system asks, without any network.
 
 - `run_report` of a run, `comparison_report` of a comparison, `training_report` of training.
-- `directory_report` of what `--out DIR` left, made without the model.
+- `directory_report` of what a run left in its directory, made without the model.
 - `write_report` writes one to a file.
 """
 

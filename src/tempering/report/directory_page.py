@@ -20,7 +20,7 @@ def directory_report(directory: str | os.PathLike, *, shape: tuple[int, int] | N
     """The report of the run in a directory, made without its model.
 
     Args:
-        directory: What `tempering estimate --out` or `tempering train --out` wrote.
+        directory: What `tempering estimate` or `tempering train` left there.
         shape: Height and width of a state or a row, where it is an image.
         words: How cures are said; by default as arguments in Python.
 
@@ -32,7 +32,7 @@ def directory_report(directory: str | os.PathLike, *, shape: tuple[int, int] | N
     if (folder / SUMMARY_FILE).exists():
         return _training(folder, shape, words, name)
     if (folder / METRICS_FILE).exists():
-        raise InputError(f"{directory} holds training without its end. Finish it with tempering train --resume.")
+        raise InputError(f"{directory} holds training without its end. Finish the training with `resume`.")
     details = Details.read(folder)
     return run_report(details, shape=shape, words=words, title=f"{details.answer['model'] or 'model'} in {name}")
 

@@ -14,7 +14,7 @@ from tempering.report.page import Html, joined, page, pairs_table, section, tag
 from tempering.report.parts import Words, between, made_by, number, verdict_box, with_error
 from tempering.results.details import versions
 
-Summary = Mapping[str, Any]  # what `tempering train --json` prints
+Summary = Mapping[str, Any]  # what `tempering train` prints as JSON
 
 
 def training_report(
@@ -29,7 +29,7 @@ def training_report(
     """The report of a training run: what it came to first, then its likelihood by update.
 
     Args:
-        summary: What `tempering train --json` prints.
+        summary: What `tempering train` prints as JSON.
         rows: `Outcome.rows`, or the lines of metrics.jsonl.
         samples: Of the model, one row each.
         shape: Height and width of a row, where it is an image.

@@ -66,7 +66,7 @@ class Details:
         """The details of a run from its directory, without the model.
 
         Args:
-            directory: What `tp.estimate(out=...)` or `tempering estimate --out` wrote.
+            directory: What `tp.estimate(out=...)` wrote.
         """
         folder = Path(directory)
         try:
@@ -76,11 +76,11 @@ class Details:
             is_whole = {"log_z", "by_rung", "by_sweeps"} <= answer.keys()
         except OSError as error:
             where = f"{directory} has no result that can be read ({error.strerror or error})"
-            raise InputError(f"{where}. Finish the run with --resume, or give the directory of another.") from error
+            raise InputError(f"{where}. Finish the run with `resume`, or give the directory of another.") from error
         except MALFORMED as error:
             raise InputError(f"{directory} holds a damaged result ({type(error).__name__}). Run it again.") from error
         if not is_whole:
-            raise InputError(f"{directory} holds a result of another version. Write it again with --resume.")
+            raise InputError(f"{directory} holds a result of another version. Write it again with `resume`.")
         draws = {name.removeprefix(_DRAW): array for name, array in kept.items() if name.startswith(_DRAW)}
         arrays |= {name: array for name, array in kept.items() if not name.startswith(_DRAW)}
         return cls(answer, arrays, lambda: draws)
