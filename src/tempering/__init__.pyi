@@ -88,6 +88,8 @@ from . import kernels as kernels
 from . import ladder as ladder
 from . import models as models
 from . import paths as paths
+from . import plots as plots
+from . import report as report
 from . import sampling as sampling
 from . import stats as stats
 from . import training as training

@@ -18,14 +18,14 @@ from rich.console import Console
 
 import checks
 import tempering as tp
-from tempering import cli
+from tempering import cli, plots
 from tempering.cli import pictures
 from tempering.cli import train as train_module
 from tempering.cli.lines import Speed
 from tempering.cli.live import LiveView
 from tempering.estimators import Annealed
 from tempering.models import RBM
-from tempering.plots import plot_training, training_figure
+from tempering.plots.style import new_axes, write_figure
 from tempering.training import Kept, Outcome, Row, RunSettings, Tracked, TrainingRun
 from tempering.verdicts import Finding, Verdict
 
@@ -173,7 +173,8 @@ def test_nothing_tracked(tell, tmp_path):
     assert "Not tracked" in out
     assert table_of(out)["best update"] == "30, the last"
     assert err.splitlines()[-1].startswith("update 30 of 30, ")
-    assert [file.name for file in (tmp_path / "run").iterdir()] == ["model.npz"]
+    files = sorted(file.name for file in (tmp_path / "run").iterdir())
+    assert files == ["model.npz", "samples.npz", "summary.json"]
 
 
 def test_stopped_early(tell):
@@ -419,7 +420,7 @@ def test_the_live_view_is_for_terminals(tell, monkeypatch):
 def test_the_plot(tmp_path):
     """Guards the figure: curves, checks on the right side of them, what is kept, and what was lost."""
     rows = [row_of(i, lost=i in (7, 8, 12), checked=i == 10).to_dict() for i in range(1, 31)]
-    axes = training_figure(rows, 20).axes[0]
+    axes = plots.training(rows, best_update=20, ax=new_axes("light"), theme="light")
     labels = axes.get_legend_handles_labels()[1]
     assert {"train", "valid", "train, by AIS", "valid, by AIS", "best: update 20", "log Z unknown"} == set(labels)
     curves = {line.get_label(): line.get_xydata() for line in axes.lines}
@@ -433,7 +434,7 @@ def test_the_plot(tmp_path):
     assert low < -20.4
     assert -17 < high < -16
     for name in ("one.svg", "two.svg", "one.png"):
-        plot_training(rows, 20, tmp_path / name)
+        write_figure(plots.training(rows, best_update=20, ax=new_axes("light"), theme="light"), tmp_path / name)
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
     assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
 

@@ -232,7 +232,7 @@ def answer_of(result: tp.Result):
     """Everything about a result that must not depend on how the run was cut."""
     arrays = (result.log_z_by_rung.values, result.log_z_by_rung.std_errors, result.recording.transition_counts)
     about = result.to_dict()
-    del about["seconds"]
+    del about["seconds"], about["settings"]  # which say how far a run was to go, and in what pieces
     return about, [array.tobytes() for array in arrays]
 
 

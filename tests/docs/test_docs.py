@@ -53,7 +53,7 @@ def called(command: str, monkeypatch) -> int:
 # Ten seconds and more each, and what they show is tested elsewhere.
 LONG = (
     *("paths.md", "paths_rbm.md", "bayes.md", "any_model.md", "stopping.md", "moves.md", "discrete.md"),
-    *("index.md", "training.md", "comparing.md", "own_loop.md", "ladders.md", "long_runs.md"),
+    *("index.md", "training.md", "comparing.md", "own_loop.md", "ladders.md", "long_runs.md", "plots.md"),
 )
 # What `make test` runs instead: a smaller model and fewer sweeps, so that the verdict, and the status, may be another.
 _COMPARE = "tempering compare rbm.npz --data data.npz --methods"
@@ -198,6 +198,9 @@ def test_links_lead_somewhere(file):
     for target in re.findall(r"\]\(([^)\s]+)\)", prose_of(file)):
         if target.startswith("https://"):
             continue
+        if "/gallery/" in target:  # made when the site is built
+            assert target.rpartition("/")[2] in gallery_files(), f"{page_id(file)} links to {target}"
+            continue
         name, _, anchor = target.partition("#")
         page = (file.parent / name).resolve() if name else file
         assert page.exists(), f"{page_id(file)} links to {target}"
@@ -206,6 +209,10 @@ def test_links_lead_somewhere(file):
             headings = re.findall(r"^#+ (.*)$", prose_of(page), re.M)
             slugs = [re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings]
             assert anchor in slugs, f"{file.name} links to {target}"
+
+
+def gallery_files() -> tuple[str, ...]:
+    return runpy.run_path(str(ROOT / "scripts" / "gallery.py"))["FILES"]
 
 
 def test_the_site_lists_every_page():

@@ -14,6 +14,7 @@ PACKAGES = (
     "tempering", "tempering.api", "tempering.results", "tempering.models", "tempering.paths", "tempering.kernels",
     "tempering.kernels.moves", "tempering.warmups", "tempering.ladder", "tempering.stats", "tempering.sampling",
     "tempering.estimators", "tempering.diagnosis", "tempering.training", "tempering.bases",
+    "tempering.plots", "tempering.report",
 )  # fmt: skip
 
 

@@ -114,7 +114,13 @@ class Job:
             target_error=None if goal is None else goal.target_error,
             length=stage.warmup.length,
             evaluations=spent.evaluations,
+            settings=self._settings_in_words(),
         )
+
+    def _settings_in_words(self) -> tuple[tuple[str, str], ...]:
+        """The arguments of `estimate` that decide the run, and their values."""
+        asked = {field.name: getattr(self.settings, field.name) for field in dataclasses.fields(self.settings)}
+        return tuple((name, _in_words(value)) for name, value in (asked | {"move": self.move}).items())
 
     def identity(self) -> dict[str, Any]:
         """What a run and its continuation must share."""
@@ -146,6 +152,14 @@ class Job:
             None if errors is None else errors.chains, missing_length(trips),
         )  # fmt: skip
         return answer, diagnosis, look
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, eqx.Module):  # whose arrays would fill pages
+        return type(value).__name__
+    if isinstance(value, str) or np.ndim(value) == 0:
+        return str(value)
+    return f"{len(value)} numbers from {value[0]:.6g} to {value[-1]:.6g}"
 
 
 @eqx.filter_jit

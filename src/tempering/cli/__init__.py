@@ -16,6 +16,8 @@ from tempering.cli.common import EXIT_INTERRUPTED, StoppedAtOnce, refuse, warnin
 from tempering.cli.compare import compare_command
 from tempering.cli.estimate import estimate_command
 from tempering.cli.plain_text import print_plainly_where_needed
+from tempering.cli.report import report_command
+from tempering.cli.sample import sample_command
 from tempering.cli.train import train_command
 
 _UsageError: Any = typer.BadParameter.__base__  # what typer raises on wrong arguments; it has no public name
@@ -24,6 +26,8 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_
 app.command("estimate")(estimate_command)
 app.command("compare")(compare_command)
 app.command("train")(train_command)
+app.command("sample")(sample_command)
+app.command("report")(report_command)
 
 
 def _show_version(asked: bool) -> None:

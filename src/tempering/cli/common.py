@@ -13,6 +13,7 @@ from typing import Annotated, Any, NoReturn, Self
 import jax
 import numpy as np
 from rich.console import Console
+from rich.markup import escape as escape
 from rich.table import Table
 from typer import Argument, Option
 

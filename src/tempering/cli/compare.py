@@ -7,12 +7,13 @@ from rich.table import Table
 from typer import Option
 
 from tempering.api import Settings, compare
-from tempering.cli import common
+from tempering.cli import common, reporting
 from tempering.cli.compiled import keep_compiled
 from tempering.cli.flags import in_flags
 from tempering.diagnosis.stopping import LENGTH
 from tempering.estimators import Sandwich
 from tempering.progress import is_terminal
+from tempering.report import comparison_report
 from tempering.results import Comparison, SideBySide
 from tempering.results.comparison_table import comparison_table
 
@@ -36,6 +37,7 @@ def compare_command(
     seed: common.SeedFlag = Settings.seed,
     devices: common.DevicesFlag = None,
     cache: common.CacheFlag = True,
+    report: reporting.ReportFlag = None,
     json: common.JsonFlag = False,
     quiet: common.QuietFlag = False,
 ) -> None:
@@ -47,6 +49,7 @@ def compare_command(
     """
     common.use_cores(devices)
     keep_compiled(cache)
+    reporting.check_report(report)
     target, start, rows = common.read_inputs(model, names, base, data, binarize, seed)
     with common.Interrupts(at_once=True), common.only_answers_on_stdout():
         comparison = compare(
@@ -54,6 +57,14 @@ def compare_command(
             num_rungs=common.read_rungs(rungs), betas=common.read_betas(ladder), rung_weights=rung_weights,
             warmup=warmup, repeats=repeats, truth=truth, seed=seed, progress=is_terminal() and not quiet,
         )  # fmt: skip
+    if report is not None:
+        settings = {"chains": chains, "sweeps": sweeps, "budget": budget, "repeats": repeats, "rungs": rungs}
+        settings |= {"ladder": ladder, "rung weights": rung_weights, "warm-up": warmup, "seed": seed}
+        page = comparison_report(
+            comparison, settings=settings, command=reporting.this_command(), words=in_flags,
+            title=model or "the example",
+        )  # fmt: skip
+        reporting.write(page, report)
     if json:
         print(comparison.to_json())
     else:

@@ -1,5 +1,6 @@
 """`tempering estimate`: one model, one answer."""
 
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -10,11 +11,12 @@ from typer import Option
 
 from tempering._logspace import rounding_of
 from tempering.api import Interrupted, Settings, estimate
-from tempering.cli import common
+from tempering.cli import common, reporting
 from tempering.cli.compiled import keep_compiled
 from tempering.cli.flags import in_flags
 from tempering.diagnosis.divergence import divergences_in_words
 from tempering.progress import is_terminal
+from tempering.report import run_report
 from tempering.results import Result
 from tempering.verdicts import Verdict
 
@@ -52,6 +54,8 @@ def estimate_command(
     ),
     devices: common.DevicesFlag = None,
     cache: common.CacheFlag = True,
+    report: reporting.ReportFlag = None,
+    image: reporting.ImageFlag = None,
     json: common.JsonFlag = False,
     quiet: common.QuietFlag = False,
 ) -> None:
@@ -62,10 +66,13 @@ def estimate_command(
     """
     common.use_cores(devices)
     keep_compiled(cache)
+    shape = reporting.read_image(image)
+    reporting.check_report(report)
     target, start, rows = common.read_inputs(model, names, base, data, binarize, seed)
     exact = target.quick_log_z() if is_terminal() and not quiet else None
     if exact is not None:
         common.say(f"The exact answer is at hand: log Z = {exact:.4f}. The estimate follows.")
+    keep_draws = True if report is not None and reporting.can_keep_draws(target, start) else None
     interrupts, result = common.Interrupts(), None
     try:
         with interrupts, common.only_answers_on_stdout():
@@ -73,11 +80,17 @@ def estimate_command(
                 target, start, data=rows, num_chains=chains, num_sweeps=sweeps, num_rungs=common.read_rungs(rungs),
                 betas=common.read_betas(ladder), rung_weights=rung_weights, warmup=warmup, method=method, seed=seed,
                 target_error=target_error, max_sweeps=max_sweeps, max_seconds=max_time, out=out, resume=resume,
-                chunk_sweeps=chunk,
+                chunk_sweeps=chunk, keep_draws=keep_draws,
                 watch=lambda _: interrupts.asked, progress=is_terminal() and not quiet,
             )  # fmt: skip
     except Interrupted as stopped:
         common.say(str(stopped))
+    if result is not None:
+        result = dataclasses.replace(result, command=reporting.this_command())
+        if out is not None and result.is_complete:
+            result.save(out)  # again, with the command
+    if result is not None and report is not None:
+        reporting.write(run_report(result, shape=shape, words=in_flags, title=model or "the example"), report)
     if result is not None and json:
         print(result.to_json())
     elif result is not None:

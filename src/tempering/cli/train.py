@@ -1,6 +1,5 @@
 """`tempering train`: an RBM from data, with its likelihood tracked."""
 
-import re
 import shlex
 import time
 from pathlib import Path
@@ -11,21 +10,26 @@ import typer
 from typer import Argument, Option
 
 from tempering._errors import InputError
-from tempering.cli import common
+from tempering.cli import common, reporting
 from tempering.cli.compiled import keep_compiled
+from tempering.cli.flags import in_flags
 from tempering.cli.lines import Lines, View
 from tempering.cli.live import LiveView
 from tempering.cli.pictures import guess_image
 from tempering.cli.training_summary import Summary
 from tempering.frontends.loading import load_data
-from tempering.plots import HOW_TO_INSTALL, can_plot, plot_training
+from tempering.plots import can_plot
+from tempering.plots import training as draw_training
+from tempering.plots.style import HOW_TO_INSTALL, new_axes, write_figure
 from tempering.progress import is_terminal
+from tempering.report import training_report
 from tempering.training import Kept, Outcome, RunSettings
 
 if TYPE_CHECKING:
     from tempering.training import TrainingRun
 
 _NUM_LINES = 20  # in a log, unless --log-every says otherwise
+_NUM_SAMPLES = 40  # in a report
 
 
 def train_command(
@@ -77,14 +81,12 @@ def train_command(
     plot: Annotated[
         bool | None, Option(help="Plot the likelihood in --out. Default: if matplotlib is installed.")
     ] = None,
-    image: Annotated[
-        str | None,
-        Option(help="Size of a row as an image, HEIGHTxWIDTH, or none. Default: a square where that is possible."),
-    ] = None,
+    image: reporting.ImageFlag = None,
     log_every: Annotated[
         int | None, Option(help="Print a line every so many updates instead of the live view.")
     ] = None,
     cache: common.CacheFlag = True,
+    report: reporting.ReportFlag = None,
     json: common.JsonFlag = False,
     quiet: Annotated[bool, Option("--quiet", help="No live view and no lines.")] = False,
 ) -> None:
@@ -101,7 +103,8 @@ def train_command(
         rung_weights=rung_weights, alpha=alpha, is_tracked=track, track_every=track_every, follow_every=follow_every,
         pretrain=pretrain, check=check, early_stop=early_stop, patience=patience, seed=seed,
     )  # fmt: skip
-    shape = _read_image(image)
+    shape = reporting.read_image(image)
+    reporting.check_report(report)
     rows = load_data(data, num_visible=None if shape is None else shape[0] * shape[1], binarize=binarize, seed=seed)
     others = None if valid is None else load_data(valid, num_visible=rows.shape[1], binarize=binarize, seed=seed)
     shown_as = guess_image(rows.shape[1]) if image is None else shape
@@ -120,8 +123,12 @@ def train_command(
         files = _write_files(run, outcome, out, plot=plot, events=events) if is_begun else {}
         num_updates = run.trainer.num_updates if is_begun else 0
         kept = _assess_kept(run, view) if is_begun and not view.asked else None
+        samples = run.samples(_NUM_SAMPLES) if is_begun and (out or report) is not None else None
     next_command = _estimate_command(files, data, valid, binarize)
-    summary = Summary(outcome, settings, num_updates, time.perf_counter() - started, files, next_command, kept)
+    command, seconds = reporting.this_command(), time.perf_counter() - started
+    summary = Summary(outcome, settings, num_updates, seconds, files, next_command, kept, command)
+    if is_begun:
+        _write_report(summary, samples, shown_as, title=data, out=out, report=report)
     if json and is_begun:
         print(summary.to_json())
     elif is_begun:
@@ -160,15 +167,6 @@ def _check_flags(
         raise InputError(f"--plot needs matplotlib: {HOW_TO_INSTALL}, or leave it out.")
 
 
-def _read_image(image: str | None) -> tuple[int, int] | None:
-    if image is None or image == "none":
-        return None
-    found = re.fullmatch(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})", image)
-    if found is None:
-        raise InputError(f"--image must be HEIGHTxWIDTH, as in 28x28, or none, got {image!r}.")
-    return int(found[1]), int(found[2])
-
-
 def _choose_view(
     title: str, settings: RunSettings, image: tuple[int, int] | None, log_every: int | None, *, quiet: bool, json: bool
 ) -> View:
@@ -193,12 +191,25 @@ def _write_files(
         run.save_model(files["model"])
         if wants_plot and can_plot():
             files["plot"] = out / "training.svg"
-            plot_training(outcome.rows, outcome.best_update, files["plot"])
+            write_figure(draw_training(outcome, ax=new_axes("light", (8.0, 4.5)), theme="light"), files["plot"])
     except OSError as error:
         raise InputError(f"{out} cannot be written to: {error.strerror}. Make room, then resume.") from error
     if wants_plot and "plot" not in files:
         common.say(f"No plot, which needs matplotlib: {HOW_TO_INSTALL}.")
     return files | ({"events": out / "events"} if events else {})
+
+
+def _write_report(
+    summary: Summary, samples: np.ndarray | None, shape: tuple[int, int] | None, *, title: str, out: Path | None,
+    report: Path | None,
+) -> None:  # fmt: skip
+    """Leave in --out what a report is made of, and write it where one was asked for."""
+    if out is not None:
+        reporting.save_training(summary.to_json(), samples, out)
+    if report is not None:
+        rows = summary.outcome.rows
+        page = training_report(summary.to_dict(), rows, samples=samples, shape=shape, words=in_flags, title=title)
+        reporting.write(page, report)
 
 
 def _estimate_command(files: dict[str, Path], data: str, valid: str | None, binarize: str | None) -> str | None:

@@ -12,6 +12,7 @@ from rich.markup import escape
 from tempering.cli import common
 from tempering.cli.flags import in_flags
 from tempering.results import MeanLogLikelihood, jsonable
+from tempering.results.details import versions
 from tempering.training import Kept, Outcome, RunSettings
 from tempering.verdicts import Finding, Verdict, gravest
 
@@ -29,6 +30,7 @@ class Summary:
     files: dict[str, Path]  # by name; empty where nothing is kept
     estimate_command: str | None = None  # for the saved model
     kept: Kept | None = None  # what new chains say of the model that is kept
+    command: str | None = None  # that made the run
 
     @property
     def is_complete(self) -> bool:
@@ -86,6 +88,8 @@ class Summary:
             "seconds": self.seconds,
             "settings": dataclasses.asdict(self.settings),
             "files": {name: str(path) for name, path in self.files.items()},
+            "command": self.command,
+            "versions": versions(),
         }
 
     def to_json(self) -> str:

@@ -3,6 +3,7 @@
 from tempering.results.comparison import Comparison as Comparison
 from tempering.results.comparison import Entry as Entry
 from tempering.results.comparison import SideBySide as SideBySide
+from tempering.results.details import Details as Details
 from tempering.results.loading import load_result as load_result
 from tempering.results.ratio import LogRatio as LogRatio
 from tempering.results.result import MeanLogLikelihood as MeanLogLikelihood

@@ -19,6 +19,7 @@ from tempering.kernels import NO_EVALUATIONS, Evaluations
 from tempering.ladder import PathLength
 from tempering.models import AbstractModel, named_leaves
 from tempering.results.arviz_tree import to_arviz
+from tempering.results.details import numbers_of, save_details
 from tempering.results.saved_form import flattened
 from tempering.sampling.directory import write_atomically
 from tempering.stats import Recording, WeightedDraws
@@ -85,6 +86,8 @@ class Result:
         target_error: The standard error that was asked for.
         length: The length of the path from base to target, where the warm-up measured it.
         evaluations: Evaluations of the density and of its gradient, of all chains together, the warm-up included.
+        settings: How the run was made: the arguments of `estimate` and their values in words.
+        command: The command line that made it; None where there was none.
     """
 
     log_z_by_rung: LogZ
@@ -105,6 +108,8 @@ class Result:
     target_error: float | None = None
     length: PathLength | None = None
     evaluations: Evaluations = NO_EVALUATIONS
+    settings: tuple[tuple[str, str], ...] = ()
+    command: str | None = None
 
     @property
     def log_z(self) -> float:
@@ -193,16 +198,19 @@ class Result:
             "mean_log_likelihood": None if likelihood is None else likelihood.value,
             "mean_log_likelihood_interval": None if likelihood is None else list(likelihood.interval),
         }
-        return jsonable(answer)
+        return jsonable(answer | numbers_of(self))
 
     def _readings(self) -> list[dict[str, Any]]:
         """The estimates that the answer was made of, where it is a combination."""
         answer = self.log_z_by_rung
         pairs = zip(answer.readings, answer.weights, strict=True)
         return [
-            {"name": reading.method, "log_z": reading.log_z, "std_error": reading.std_error, "weight": weight}
+            {
+                "name": reading.method, "log_z": reading.log_z, "std_error": reading.std_error,
+                "interval": list(reading.interval), "weight": weight,
+            }
             for reading, weight in pairs
-        ]
+        ]  # fmt: skip
 
     def to_arviz(self, *, weights: bool = False, seed: int = 0) -> Any:
         """The draws as the installed ArviZ reads them, with log Z in their attributes.
@@ -254,6 +262,7 @@ class Result:
         np.savez(archive, **held)
         write_atomically(binary, archive.getvalue())
         write_atomically(text, (self.to_json() + "\n").encode())
+        save_details(self, directory)
 
     def summary(self) -> str:
         """The answer in a sentence."""

@@ -145,6 +145,14 @@ class BlockedStats(AbstractHostStatistic):
         """
         return dataclasses.replace(self, **{name: array[:, num_blocks:] for name, array in self._arrays().items()})
 
+    def only_first(self, num_blocks: int) -> "BlockedStats":
+        """The first blocks of the same run. Crossings stay those of the whole run.
+
+        Args:
+            num_blocks: how many blocks to keep.
+        """
+        return dataclasses.replace(self, **{name: array[:, :num_blocks] for name, array in self._arrays().items()})
+
     def of_chains(self, chains: Shaped[np.ndarray, " part"]) -> "BlockedStats":
         """The same run with some of its chains only.
 

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from tempering.ladder import Draw, Ladder
+from tempering.stats.independence import independent_size
 from tempering.stats.statistic import AbstractHostStatistic, AbstractRecord
 from tempering.stats.steps import append_thinned, filled_steps, set_step, step_room
 from tempering.stats.teams import Teams
@@ -24,7 +25,7 @@ class WeightedDraws(AbstractHostStatistic):
 
     ```python
     result = estimate(model, keep_draws=True)
-    result.draws.effective_size                # how many draws of the target these are worth
+    result.draws.independent_size              # how many independent draws of the target these are worth
     result.draws.resampled(1000)               # 1000 draws of the target
     ```
 
@@ -53,6 +54,12 @@ class WeightedDraws(AbstractHostStatistic):
         """(Σw)² / Σw²: the number of independent draws of the target that these are worth, if they are independent."""
         weights = self._weights()
         return float(weights.sum() ** 2 / (weights**2).sum())
+
+    @property
+    def independent_size(self) -> float:
+        """The same with autocorrelation: how many independent draws give means with errors as small as these do."""
+        leaves = [leaf.reshape(*leaf.shape[:2], -1) for leaf in map(np.asarray, jax.tree.leaves(self.x))]
+        return independent_size(self._weights(), np.concatenate(leaves, axis=2))
 
     def resampled(self, num_draws: int | None = None, *, seed: int = 0) -> Any:
         """Draws of the target, picked in proportion to their weights by systematic resampling.

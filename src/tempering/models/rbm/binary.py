@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from tempering._precision import product
 from tempering._softplus import fit_softplus_sums
-from tempering._types import HostPerRung, Key, PerRung, Scalar
+from tempering._types import HostPerRung, Key, PerRung, Scalar, State
 from tempering.bases.densities import log_z_of_bits
 from tempering.kernels import AbstractMove, BlockGibbs
 from tempering.models.model import AbstractModel
@@ -226,6 +226,10 @@ class AbstractRBMVariant(AbstractModel):
 
     rbm: RBM
     reads_rows: ClassVar[bool] = True
+
+    def named(self, x: State) -> dict[str, Array]:
+        """The visible units, `v`."""
+        return {"v": x.v}
 
     def move(self) -> AbstractMove:
         return BlockGibbs()

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Num
 from tempering._errors import InputError
 from tempering._precision import product
 from tempering._softplus import SoftplusSums, fit_softplus_sums
-from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar
+from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar, State
 from tempering.kernels import AbstractGibbsPath, AbstractMove, BlockGibbs
 from tempering.ladder import AbstractPath, checked_betas
 from tempering.models.model import AbstractModel
@@ -179,6 +179,10 @@ class AbstractHiddenBitsModel(AbstractModel):
 
     def move(self) -> AbstractMove:
         return BlockGibbs()
+
+    def named(self, x: State) -> dict[str, Array]:
+        """The visible units, `v`: hidden fields follow from them."""
+        return {"v": x.v}
 
     def states_of(self, path: AbstractPath, rows: np.ndarray) -> HiddenBitsState:
         assert isinstance(path, AbstractHiddenBitsPath)

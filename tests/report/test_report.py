@@ -1,0 +1,258 @@
+"""Reports: the verdict first, every number from the JSON, every string as text, and nothing from elsewhere."""
+
+import dataclasses
+import html
+import json
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+import tempering as tp
+from pictured import bare_result, posterior_result, rbm_result, small_comparison
+from tempering.report import comparison_report, directory_report, run_report, training_report
+from tempering.results import Details
+
+pytest.importorskip("matplotlib", reason="pictures need matplotlib")
+
+HOSTILE = "<script>alert('x')</script>\"&amp;`--sweeps"
+SUMMARY = {
+    "train": {"value": -12.5, "interval": [-12.75, -12.25]}, "valid": None, "best_update": 3, "num_updates": 3,
+    "is_complete": True, "stopped_early": False, "verdict": "good", "message": "Good: the chains follow log Z.",
+    "findings": [], "num_evaluations": 3, "num_lost": 0, "last_check": None, "seconds": 1.5,
+    "settings": {"num_updates": 3, "seed": 0}, "files": {}, "command": "tempering train x.npz", "versions": {"a": "1"},
+}  # fmt: skip
+ROWS = [
+    {"update": i, "train": -20 + i, "train_low": -21 + i, "train_high": -19 + i, "log_z": 5.0, "verdict": "good"}
+    for i in range(1, 4)
+]
+
+
+def stuck_details() -> Details:
+    """A result that is not good, with a long cure and a knot."""
+    details = Details.of(rbm_result())
+    finding = {
+        "verdict": "knot", "seen": "a knot at β = 0.60 holds 80% of the ladder's resistance",
+        "cure": 'run more sweeps, at least `num_sweeps=4000`, with `betas="adaptive"`',
+    }  # fmt: skip
+    knot = {"beta": 0.6, "low": 0.5, "high": 0.75, "share": 0.8, "sweeps": 12.0}
+    changes = {"verdict": "knot", "message": tp.Verdict.KNOT.value, "findings": [finding], "knot_stretches": [knot]}
+    return dataclasses.replace(details, answer={**details.answer, **changes})
+
+
+DOCUMENTS = {
+    "rbm": lambda: run_report(rbm_result()),
+    "bare": lambda: run_report(bare_result()),
+    "posterior": lambda: run_report(posterior_result()),
+    "stuck": lambda: run_report(stuck_details()),
+    "comparison": lambda: comparison_report(small_comparison(), settings={"chains": 20}, command="tempering compare"),
+    "training": lambda: training_report(SUMMARY, ROWS, samples=np.eye(9), shape=(3, 3)),
+}
+
+
+def text_of(document: str, *, with_pictures: bool = False) -> str:
+    body = document.partition("<body>")[2]
+    if not with_pictures:
+        body = re.sub(r"<svg.*?</svg>", " ", body, flags=re.S)
+    return html.unescape(re.sub(r"<[^>]*>", " ", body))
+
+
+def numbers_in(value) -> list[float]:
+    """All numbers of a JSON value, also those in its words."""
+    if isinstance(value, dict):
+        return [number for item in value.values() for number in numbers_in(item)]
+    if isinstance(value, list | tuple):
+        return [number for item in value for number in numbers_in(item)]
+    if isinstance(value, str):
+        return [float(number) for number in re.findall(r"\d+(?:\.\d+)?", value)]
+    return [] if value is None or isinstance(value, bool) else [abs(float(value))]
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_nothing_comes_from_elsewhere(name):
+    """Kills: a link to a font, a style or a picture on the network, a script."""
+    document = DOCUMENTS[name]()
+    assert document.startswith("<!DOCTYPE html>")
+    addresses = [each for each in re.findall(r"https?://[^\s\"'<>)]+", document) if "www.w3.org" not in each]
+    assert not addresses
+    assert not re.search(r"<(script|link|iframe|object)\b|@import|url\((?!#)", document)
+    for source in re.findall(r'(?:src|href)="([^"]*)"', document):
+        assert source.startswith(("#", "data:")), source
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_picture_has_words(name):
+    document = DOCUMENTS[name]()
+    pictures = re.findall(r"<svg\b[^>]*>", document)
+    assert pictures
+    for picture in pictures:
+        assert 'role="img"' in picture
+        assert re.search(r'aria-label="[^"]{20,}"', picture)
+    identifiers = re.findall(r'\bid="([^"]+)"', document)
+    assert len(identifiers) == len(set(identifiers))
+
+
+@pytest.mark.parametrize("make", [rbm_result, bare_result, posterior_result], ids=lambda make: make.__name__)
+def test_every_number_is_in_the_json(make):
+    """Kills: a number that was computed for the page alone, a number of another field with another rounding."""
+    result = make()
+    known = np.array(numbers_in(result.to_dict()))
+    for found in re.findall(r"\d+(?:\.\d+)?", text_of(run_report(result))):
+        if found in ("95", "0", "1"):  # 95 % intervals, and β from 0 to 1
+            continue
+        decimals = len(found.partition(".")[2])
+        assert np.any(np.abs(known - float(found)) <= 0.5001 * 10.0**-decimals), found
+
+
+def test_the_answer_and_its_verdict_come_first():
+    """Guards the order, and the cure in the words of the caller."""
+    words = text_of(run_report(stuck_details(), words=lambda text: text.replace("`num_sweeps=4000`", "--sweeps 4000")))
+    order = ["log Z = ", "Knot: ", "a knot at β = 0.60", "--sweeps 4000", "Along the ladder", "Between rungs"]
+    order += ["As the run went on", "All readings", "Samples of the target", "The command that makes it again"]
+    places = [words.index(part) for part in order]
+    assert places == sorted(places)
+    assert "Good" not in words
+    assert "The run kept no draws" in text_of(run_report(bare_result()))
+
+
+@pytest.mark.parametrize("where", ["title", "model", "command", "finding", "setting", "draw"])
+def test_hostile_names_are_text(where):
+    """Kills: any string that reaches the page without being escaped."""
+    details, title = stuck_details(), ""
+    answer = dict(details.answer)
+    if where == "title":
+        title = HOSTILE
+    elif where == "finding":
+        answer["findings"] = [{"verdict": "knot", "seen": HOSTILE, "cure": HOSTILE}]
+    elif where == "setting":
+        answer["settings"] = {HOSTILE: HOSTILE}
+    elif where != "draw":
+        answer[where] = HOSTILE
+    draws = {HOSTILE: np.linspace(0, 1, 50)} if where == "draw" else details.find_draws()
+    document = run_report(dataclasses.replace(details, answer=answer, find_draws=lambda: draws), title=title)
+    assert "<script" not in document
+    assert "alert" in text_of(document, with_pictures=True)
+
+
+def test_from_a_directory_without_the_model(tmp_path):
+    """Guards `Details.read`: the same page from files, and what cannot be read is refused in a line."""
+    result = dataclasses.replace(rbm_result(), command="tempering estimate x.npz")
+    result.save(tmp_path)
+    there, here = Details.read(tmp_path), Details.of(result)
+    assert there.answer == json.loads(json.dumps(here.answer))
+    assert there.arrays.keys() == here.arrays.keys()
+    for name, draws in here.find_draws().items():
+        np.testing.assert_array_equal(there.find_draws()[name], draws)
+    document = directory_report(tmp_path)
+    assert document == run_report(result, title=f"RBM in {tmp_path.name}")
+    assert "tempering estimate x.npz" in text_of(document)
+    (tmp_path / "result.npz").write_bytes(b"no archive")
+    with pytest.raises(tp.InputError, match="damaged"):
+        directory_report(tmp_path)
+    (tmp_path / "result.json").unlink()
+    with pytest.raises(tp.InputError, match="no result that can be read"):
+        directory_report(tmp_path)
+
+
+def test_of_training_in_a_directory(tmp_path):
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    with pytest.raises(tp.InputError, match="without its end"):
+        directory_report(tmp_path)
+    (tmp_path / "summary.json").write_text(json.dumps(SUMMARY))
+    np.savez(tmp_path / "samples.npz", v=np.eye(9))
+    words = text_of(directory_report(tmp_path))
+    assert "train log-likelihood −12.500" in words
+    assert "Samples of the model" in words
+    (tmp_path / "summary.json").write_text("{}")
+    with pytest.raises(tp.InputError, match="damaged"):
+        directory_report(tmp_path)
+
+
+def test_without_matplotlib_there_are_words(monkeypatch):
+    for module in ("figures", "run_page"):
+        monkeypatch.setattr(f"tempering.report.{module}.can_plot", lambda: False)
+    document = run_report(rbm_result())
+    assert "<svg" not in document
+    assert "matplotlib is not installed" in document
+    assert f"{rbm_result().log_z:.3f}" in document
+
+
+# In a browser.
+
+MEASURE = """<script>
+addEventListener("load", () => {
+  const wide = document.documentElement.clientWidth, found = [];
+  if (document.documentElement.scrollWidth > wide) found.push("the page is wider than the screen");
+  for (const each of document.querySelectorAll("h1, h2, p, li, pre, figcaption, .verdict, figure, table.pairs td")) {
+    const box = each.getBoundingClientRect();
+    if (box.left < -1 || box.right > wide + 1) found.push("cut: " + each.tagName + " " + each.textContent.slice(0, 40));
+  }
+  for (const picture of document.querySelectorAll("svg")) {
+    const frame = picture.getBoundingClientRect(), boxes = [];
+    for (const text of picture.querySelectorAll("text")) {
+      const box = text.getBoundingClientRect();
+      if (box.left < frame.left - 1 || box.right > frame.right + 1 ||
+          box.top < frame.top - 1 || box.bottom > frame.bottom + 1)
+        found.push("cut in a picture: " + text.textContent);
+      for (const [other, words] of boxes)
+        if (Math.min(box.right, other.right) - Math.max(box.left, other.left) > 1.5 &&
+            Math.min(box.bottom, other.bottom) - Math.max(box.top, other.top) > 3)
+          found.push("overlap: " + words + " and " + text.textContent);
+      boxes.push([box, text.textContent]);
+    }
+  }
+  const verdict = document.querySelector(".verdict strong").getBoundingClientRect();
+  if (verdict.bottom > innerHeight) found.push("the verdict is below the first screen");
+  parent.postMessage(found, "*");
+});
+</script></head>"""
+FRAME = """<!DOCTYPE html><body><script>addEventListener("message", event => {
+  document.body.append("FOUND" + JSON.stringify(event.data) + "END"); });</script>
+<iframe src="measured.html" style="width:%dpx;height:%dpx;border:0"></iframe>"""
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """Runs headless Chromium; the standard output and error."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("Chromium is not installed")
+
+    def run(folder, *arguments):
+        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-background-networking"]
+        flags += [
+            "--disable-component-update",
+            "--allow-file-access-from-files",
+            f"--user-data-dir={folder / 'profile'}",
+        ]
+        return subprocess.run([program, *flags, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+
+    return run
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)], ids=["desktop", "phone"])
+@pytest.mark.parametrize("name", ["rbm", "posterior", "stuck"])
+def test_nothing_overlaps_or_is_cut(chromium, tmp_path, name, width, height):
+    """Kills: a table that widens the page, labels of axes upon each other, a verdict that must be scrolled to."""
+    document = re.sub(r"<meta http-equiv.*?>", "", DOCUMENTS[name]())  # which allows no script
+    (tmp_path / "measured.html").write_text(document.replace("</head>", MEASURE))
+    (tmp_path / "frame.html").write_text(FRAME % (width, height))
+    shown = chromium(
+        tmp_path, "--window-size=1400,1000", "--virtual-time-budget=3000", "--dump-dom", tmp_path / "frame.html"
+    )
+    (found,) = re.findall(r"FOUND(.*?)END<", shown.stdout + "<") or ["not measured"]
+    assert found == "[]"
+
+
+def test_no_message_and_no_request(chromium, tmp_path):
+    """Kills: anything that Chromium complains of. The page allows no request, so that one would be complained of."""
+    page = DOCUMENTS["stuck"]()
+    fetching = page.replace("<main>", '<main><img src="http://example.org/x.png">')
+    for document, is_silent in ((page, True), (fetching, False)):
+        file, picture = tmp_path / "report.html", tmp_path / "page.png"
+        file.write_text(document)
+        shown = chromium(tmp_path, "--enable-logging=stderr", f"--screenshot={picture}", file)
+        assert picture.exists()
+        assert ("CONSOLE" not in shown.stderr) == is_silent
