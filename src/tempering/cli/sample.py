@@ -12,6 +12,7 @@ from typer import Option
 from tempering._errors import InputError
 from tempering.api import Settings, estimate
 from tempering.cli import common, reporting
+from tempering.cli.compiled import keep_compiled
 from tempering.cli.flags import in_flags
 from tempering.plots import can_plot, samples
 from tempering.plots.samples_plot import as_images, tiled
@@ -29,6 +30,7 @@ def sample_command(
     out: Annotated[Path, Option(help="FILE.npz for draws, FILE.png for a picture of them.")] = Path("draws.npz"),
     num: Annotated[int | None, Option(help="How many draws; by default as many as are independent.")] = None,
     image: reporting.ImageFlag = None,
+    names: common.NamesFlag = None,
     base: common.BaseFlag = None,
     binarize: common.BinarizeFlag = None,
     chains: common.ChainsFlag = Settings.num_chains,
@@ -41,6 +43,7 @@ def sample_command(
     warmup: common.WarmupFlag = str(Settings.warmup),
     seed: common.SeedFlag = Settings.seed,
     devices: common.DevicesFlag = None,
+    cache: common.CacheFlag = True,
     json: common.JsonFlag = False,
     quiet: common.QuietFlag = False,
 ) -> None:
@@ -51,7 +54,8 @@ def sample_command(
     shape = reporting.read_image(image)
     _check_arguments(out, num)
     common.use_cores(devices)
-    target, start, _ = common.read_inputs(model, base, None, binarize, seed)
+    keep_compiled(cache)
+    target, start, _ = common.read_inputs(model, names, base, None, binarize, seed)
     with common.only_answers_on_stdout():
         result = estimate(
             target, start, num_chains=chains, num_sweeps=sweeps, num_rungs=common.read_rungs(rungs),
