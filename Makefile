@@ -37,6 +37,8 @@ study: .venv/dev study-coverage
 	$(BIN)/python experiments/matched_cost.py
 	$(BIN)/python experiments/exact_answers.py
 	$(BIN)/python experiments/auto_readings.py
+	$(BIN)/python experiments/long_ladders.py
+	$(BIN)/python experiments/hard_posteriors.py
 	$(BIN)/python experiments/figure2.py
 	$(BIN)/python experiments/figure6.py
 	$(BIN)/python experiments/tracking.py

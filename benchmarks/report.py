@@ -30,6 +30,9 @@ def page() -> str:
     sections = [
         INTRODUCTION,
         if_run("coverage", coverage),
+        if_run("long_ladders", long_ladders),
+        if_run("hard_posteriors", hard_posteriors),
+        if_run("auto_readings", auto_readings),
         accuracy(
             "Three RBMs with exact log Z",
             "small_rbms",
@@ -82,6 +85,61 @@ def page() -> str:
 def if_run(name: str, make: Callable[[], str]) -> str:
     """The section of a study, or nothing where it has not been run."""
     return make() if (RESULTS / f"{name}.json").exists() else ""
+
+
+def long_ladders() -> str:
+    return by_default(
+        "Long ladders",
+        "long_ladders",
+        "Prior N(0, 1)^d, likelihood N(x; m, 0.1²), by `tp.estimate(posterior)` with default settings, against the exact "
+        "evidence. BlackJAX: adaptive tempered SMC with 1000 particles and five HMC trajectories of ten leaps a step. "
+        "PyMC: `sample_smc` with its defaults.",
+    )
+
+
+def hard_posteriors() -> str:
+    return by_default(
+        "Posteriors that nobody has tuned for",
+        "hard_posteriors",
+        "`tp.estimate(posterior)` with default settings. The Gaussian process is compared with a sum over a grid, the "
+        "normal posteriors with formulas, the others with a run of the same kind that is 20 times as long. "
+        "`experiments/hard_posteriors.py` has the models.",
+    )
+
+
+def by_default(title: str, name: str, text: str) -> str:
+    """Runs with default settings: how good they are, and what they cost."""
+    content = load(name)
+    rows = [
+        [
+            setting, str(row["runs"]), number(row["rmse"]), f"{row['bias']:+.3f}",
+            *("–" if row[key] is None else f"{row[key]} of {row['runs']}" for key in ("good", "covered")),
+            *("–" if row[key] is None else f"{row[key]:,}" for key in ("sweeps", "gradients")),
+            f"{row['seconds']:.1f}",
+        ]
+        for setting, row in content["summaries"].items()
+    ]  # fmt: skip
+    header = ["", "runs", "RMSE", "bias", "verdict good", "95 % interval holds", "sweeps", "evaluations", "seconds"]
+    note = f"{text} Evaluations are those of the density and of its gradient, warm-up included. Medians over runs."
+    return section(title, note, content["about"], table(header, rows))
+
+
+def auto_readings() -> str:
+    content = load("auto_readings")
+    names = ("auto", "rts", "stepping_up", "stepping_down", "ti_trapezoid", "ti_rb")
+    rows = [
+        [
+            problem, *(number(row[name]) for name in names), f"{row['auto_to_best']:.2f}", f"{row['rts_to_auto']:.2f}",
+            f"{row['weight_of_rts']:.2f}", f"{row['good']} of {row['runs']}", number(row["good_covers"]),
+        ]
+        for problem, row in content["summaries"].items()
+    ]  # fmt: skip
+    header = ["RMSE of", *names, "auto / best", "rts / auto", "weight of RTS", "verdict good", "95 % if good"]
+    text = (
+        "The problems of the coverage study and a 20-d normal, 100 chains, 1000 sweeps. All readings are made from the "
+        "same draws."
+    )
+    return section("One answer from all readings", text, content["about"], table(header, rows))
 
 
 def figure4() -> str:

@@ -1,13 +1,14 @@
 """Posteriors that nobody has tuned for, with default settings: correlated, badly scaled, costly, hierarchical.
 
-    python experiments/hard_posteriors.py [--quick]
+    python experiments/hard_posteriors.py [--seeds 20] [--jobs 1] [--only "logistic"]
 
 The Gaussian process is held against a sum over a grid in its three parameters, the normal ones against formulas, and
 the regressions and hierarchical models against a reference run of the same kind that is 20 times as long.
 """
 
-import sys
+import argparse
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -161,19 +162,32 @@ def reference(hard: Hard) -> float:
 
 
 def main() -> None:
-    quick = "--quick" in sys.argv
-    chosen = [name for name in PROBLEMS if any(word in name for word in sys.argv[1:])] or list(PROBLEMS)
-    rows: dict[str, list[dict[str, Any]]] = {}
-    for name in chosen:
-        hard = PROBLEMS[name]()
-        truth = reference(hard)
-        num_seeds = 2 if quick else NUM_SEEDS.get(name, DEFAULT_SEEDS)
-        seeds = range(FIRST_SEED, FIRST_SEED + num_seeds)
-        rows[name] = [repeats.row_of(tp.estimate(hard.model, seed=seed), truth) for seed in seeds]
-        repeats.print_table({name: repeats.default_summary(rows[name])})
-        print([row["verdict"] for row in rows[name]], flush=True)
-    if not quick and len(chosen) == len(PROBLEMS):
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, help="of each problem; by default 20, and 10 of the costly one")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--only", default="", help="part of a problem's name")
+    parser.add_argument("--rows", type=Path, help="write the runs there, and no table")
+    arguments = parser.parse_args()
+    names = [name for name in PROBLEMS if arguments.only in name]
+    if arguments.jobs > 1 and len(names) > 1:
+        options = [] if arguments.seeds is None else ["--seeds", str(arguments.seeds)]
+        rows = repeats.in_processes(__file__, names, arguments.jobs, options)
+    else:
+        rows = {name: runs_of(name, arguments.seeds) for name in names}
+    if arguments.rows is not None:
+        repeats.dump(arguments.rows, rows)
+    elif len(names) == len(PROBLEMS):
         repeats.write("hard_posteriors", {name: repeats.default_summary(part) for name, part in rows.items()}, rows)
+
+
+def runs_of(name: str, num_seeds: int | None) -> list[dict[str, Any]]:
+    """One row per seed."""
+    hard = PROBLEMS[name]()
+    truth = reference(hard)
+    seeds = range(FIRST_SEED, FIRST_SEED + (num_seeds or NUM_SEEDS.get(name, DEFAULT_SEEDS)))
+    rows = [repeats.row_of(tp.estimate(hard.model, seed=seed), truth) for seed in seeds]
+    repeats.print_table({name: repeats.default_summary(rows)})
+    return rows
 
 
 if __name__ == "__main__":
