@@ -91,7 +91,7 @@ def long_ladders() -> str:
     return by_default(
         "Long ladders",
         "long_ladders",
-        "Prior N(0, 1)^d, likelihood N(x; m, 0.1²), by `tp.estimate(posterior)` with default settings, against the exact "
+        "Prior N(0, 1)^d, likelihood N(x; m, 0.1²), by `tp.estimate(posterior)` with default settings, against exact "
         "evidence. BlackJAX: adaptive tempered SMC with 1000 particles and five HMC trajectories of ten leaps a step. "
         "PyMC: `sample_smc` with its defaults.",
     )
