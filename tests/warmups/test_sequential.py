@@ -114,3 +114,19 @@ def test_a_longer_ladder_takes_more_steps():
         lengths.append(next(stage for stage in stages if stage.kind.is_tempered).warmup)
     assert lengths[1].num_steps > 1.3 * lengths[0].num_steps
     assert lengths[1].length.root_kl > 1.3 * lengths[0].length.root_kl
+
+
+def test_inverse_temperatures_that_were_asked_for_stay():
+    """Kills: rungs spaced anew because moves are tuned."""
+    betas = np.linspace(0, 1, 9) ** 2
+    model = tp.RBM(np.full((12, 1), 2.0), np.zeros(12), np.array([-10.0]))
+    result = tp.estimate(model, "uniform", betas=betas, num_sweeps=8, num_chains=20)
+    np.testing.assert_allclose(result.betas, betas, rtol=1e-6)
+
+
+def test_gibbs_sweeps_are_given_time_whatever_the_length_of_the_ladder():
+    """Kills: an equilibration that follows from the length alone, which is 2 sweeps here."""
+    model = tp.RBM(np.zeros((3, 2)), np.array([0.2, 0.0, -0.1]), np.zeros(2))
+    setup = Setup(jax.random.key(0), tp.Ladder.create(model.path("uniform", np.linspace(0, 1, 3))), model.move(), 10)
+    stages = [stage for stage in walk_stages(tp.SequentialStart(), setup) if stage.kind.label == "equilibrating"]
+    assert stages[-1].num_steps == tp.SequentialStart().min_gibbs_equilibration

@@ -61,7 +61,7 @@ class AbstractMeasuringWarmup(AbstractWarmup):
             ladder: The ladder that was asked for.
             lengths: What was measured along its path.
         """
-        if not self.shapes_the_run:
+        if not (self.respaces or self.chooses_number):
             return ladder
         betas_of = lengths.betas if self.respaces or self.rule is None else self.rule.betas_of
         num_rungs = ladder.path.num_rungs
