@@ -116,9 +116,9 @@ class _Basis:
         left, size, _ = np.linalg.svd(self.orthogonal.T @ weighted, full_matrices=False)
         shapes = self.orthogonal @ left  # of each mode at each point
         errors = (_error_within(shapes[:, :n], functions[0]) for n in range(4, len(size), 4))
-        # Multiples of four, so that a small change of the weights does not change a shape.
+        # Multiples of four, so that a small change of the weights does not change a shape; four more for derivatives.
         num_modes = next((4 * (i + 1) for i, error in enumerate(errors) if error < 0.9 * TOLERANCE), len(size))
-        return left[:, :num_modes] * np.sqrt(len(self.points))  # each of order one for one unit
+        return left[:, : num_modes + 4] * np.sqrt(len(self.points))  # each of order one for one unit
 
     @cached_property
     def compress(self) -> Float[np.ndarray, "mode basis"]:

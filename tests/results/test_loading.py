@@ -47,7 +47,7 @@ def assert_same(loaded: tp.Result, result: tp.Result) -> None:
     for name, array in arrays.items():
         assert loaded_arrays[name].dtype == array.dtype, name
         np.testing.assert_array_equal(loaded_arrays[name], array, err_msg=name)
-    assert loaded.to_json() == result.to_json()
+    assert {**loaded.to_dict(), "model": "RBM"} == result.to_dict()  # a file does not hold the model
 
 
 def with_everything(result: tp.Result) -> tp.Result:

@@ -25,7 +25,9 @@ def recordings(monkeypatch, most_alone: int) -> tuple[tp.stats.Recording, object
     x = jax.vmap(ladder.path.sample_base)(jax.random.split(jax.random.key(1), NUM_CHAINS))
     states = tp.Position(x, jnp.arange(NUM_CHAINS, dtype=jnp.int32) % 6)
     kernel = tp.SimulatedTempering(tp.RandomWalk(step_size=0.3))
-    blocks = list(run_chains(jax.random.key(0), ladder, kernel, record, states, num_steps=40, block_steps=20))
+    blocks = list(
+        run_chains(jax.random.key(0), ladder, kernel, record, states, num_steps=40, block_steps=20, joins_chains=True)
+    )
     first, second = (block.record.on_host() for block in blocks)
     return first.then(second), blocks[-1].states
 
@@ -107,5 +109,7 @@ def test_a_record_of_ones_own_stays_one_per_chain(monkeypatch):
     ladder = tp.Ladder.create(model.path(None, np.array([0.0, 1.0])))
     states = tp.Position(jnp.zeros((60, 1)), jnp.zeros(60, jnp.int32))
     kernel = tp.SimulatedTempering(tp.RandomWalk(step_size=0.3))
-    blocks = list(run_chains(jax.random.key(0), ladder, kernel, Total(jnp.zeros(())), states, num_steps=3))
+    blocks = list(
+        run_chains(jax.random.key(0), ladder, kernel, Total(jnp.zeros(())), states, num_steps=3, joins_chains=True)
+    )
     np.testing.assert_array_equal(blocks[-1].record.on_host(), np.full(60, 3.0))

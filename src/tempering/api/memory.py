@@ -1,5 +1,6 @@
 """Whether a run fits in memory and in its counters, checked before anything large is made."""
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -7,7 +8,7 @@ import jax
 from tempering._errors import InputError
 from tempering._memory import check_memory
 from tempering.ladder import Ladder
-from tempering.stats import Keep, TemperingRecord
+from tempering.stats import MOST_ALONE, Keep, TemperingRecord
 
 MOST_SWEEPS = 2**31 - 1  # steps are counted in int32, and their number is part of the random key
 _BYTES_PER_TRANSITION = 10 * 8  # ten groups of chains, and counts in int64
@@ -46,9 +47,11 @@ def check_chains(ladder: Ladder, keep: Keep, num_chains: int) -> None:
         num_chains: How many chains are wanted.
     """
     state = _num_bytes(jax.eval_shape(ladder.path.sample_base, jax.random.key(0)))
-    record = _num_bytes(jax.eval_shape(lambda: TemperingRecord.empty(ladder, keep=keep)))
-    on_host = 2 * 8 * _BLOCKS * ladder.path.num_rungs  # log sums and visits
-    check_memory("num_chains", num_chains, lambda number: number * (state + record + on_host))
+    num_rungs = ladder.path.num_rungs
+    record = _num_bytes(TemperingRecord.empty(ladder, keep=dataclasses.replace(keep, transitions=False)))
+    record += 4 * num_rungs**2 if keep.transitions else 0
+    on_host = 2 * 8 * _BLOCKS * num_rungs  # log sums and visits
+    check_memory("num_chains", num_chains, lambda number: number * (state + record) + min(number, MOST_ALONE) * on_host)
 
 
 def _num_bytes(tree: Any) -> int:

@@ -129,10 +129,7 @@ def train_command(
     summary = Summary(outcome, settings, num_updates, seconds, files, next_command, kept, command)
     if is_begun:
         _write_report(summary, samples, shown_as, title=data, out=out, report=report)
-    if json and is_begun:
-        print(summary.to_json())
-    elif is_begun:
-        summary.print()
+        print(summary.to_json()) if json else summary.print()
     if not summary.is_complete:
         common.say(common.how_to_resume(out, view.in_words))
         raise typer.Exit(view.status)

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 
+from tempering._logspace import rounding_of
 from tempering.estimators.equilibration import Equilibration, find_equilibration
 from tempering.estimators.log_z import LogZ
 from tempering.estimators.tempered import rts
@@ -57,6 +58,8 @@ def rts_after(start: Equilibration, recording: Recording, log_z_base: float) -> 
 
 def unsure(errors: Errors, num_units: int, skewness: float, num_sweeps: int) -> Finding | None:
     """The finding for an error that groups or tours dispute, or that a single unit decides."""
+    if np.nanmax([errors.chains, errors.groups, errors.tours, 0.0]) <= rounding_of(0.0):
+        return None
     seen = _dispute(errors) if errors.is_disputed else _decided_by_one(num_units, skewness)
     return None if seen is None else Finding(Verdict.UNSURE, seen, twice_as_many(num_sweeps))
 

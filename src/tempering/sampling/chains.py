@@ -49,6 +49,7 @@ def run_chains(
     first_step: int = 0,
     block_steps: int = 100,
     devices: Sequence[Any] | None = None,
+    joins_chains: bool = False,
 ) -> Iterator[Block]:
     """Walk all chains from `first_step` to `num_steps` and yield after every `block_steps` steps.
 
@@ -71,6 +72,7 @@ def run_chains(
         first_step: The step from which it goes on.
         block_steps: Steps that are folded into one record, at most `MAX_BLOCK_STEPS`.
         devices: The devices to use; all by default.
+        joins_chains: Whether the records of very many chains are joined by teams on the device, see `Teams`.
 
     Returns:
         An iterator over the blocks, in the order of time.
@@ -91,7 +93,7 @@ def run_chains(
 
     numbers = _chain_numbers(num_chains, lanes, mesh.size * num_parts)
     chains, parts = parts_of(numbers), parts_of(_grouped(states, numbers))
-    size = _team_size(num_chains, lanes)
+    size = _team_size(num_chains, lanes) if joins_chains else 1
 
     def walk(bounds: Int[Array, "2"], part: int) -> tuple[Any, Any]:
         states, filled = _walk(mesh, key, ladder, kernel, record, chains[part], parts[part], bounds)

@@ -198,6 +198,7 @@ class Stage:
         blocks = run_chains(
             jax.random.fold_in(key, self.number), self.ladder, self.kernel, self.empty_record(keep), self.states,
             num_steps=self.num_steps, first_step=self.done, block_steps=self.block_steps,
+            joins_chains=True,
         )  # fmt: skip
         stage, since, chunk = self, 0, self.num_steps if chunk_steps is None else chunk_steps
         for block in blocks:
