@@ -26,7 +26,12 @@ from tempering.sampling.directory import CheckpointError, RunDirectory, write_at
 MAGIC = b"tempering checkpoint 1 "
 WARMUPS = {
     "sequential": tp.SequentialStart(
-        step_length=0.3, stretch_steps=1, num_particles=20, min_equilibration=2, min_gibbs_equilibration=2
+        step_length=0.3,
+        stretch_steps=1,
+        num_particles=20,
+        num_gibbs_particles=20,
+        min_equilibration=2,
+        min_gibbs_equilibration=2,
     ),
     "annealed": tp.AnnealedStart(anneal_steps=4, equilibration_steps=(2, 2)),
     "iterations": tp.InitialIterations(steps=4, max_iterations=2),

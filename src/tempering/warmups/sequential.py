@@ -72,6 +72,8 @@ class SequentialStart(AbstractMeasuringWarmup):
         stretch_steps: Steps between two looks at the weights.
         least_effective: The effective share of the particles below which they are drawn anew.
         num_particles: The least number of particles; there are as many as chains, while memory allows.
+        num_gibbs_particles: The least number for moves that always accept. They decorrelate slowly, so few families
+            survive, and chains that start from them are alike.
         equilibration: Sweeps of the tempered run per squared length of the ladder.
         min_equilibration: The least number of these sweeps.
         min_gibbs_equilibration: The least number for moves that always accept, such as Gibbs sweeps. Steps and leaps
@@ -82,13 +84,20 @@ class SequentialStart(AbstractMeasuringWarmup):
     stretch_steps: int = 6
     least_effective: float = 0.5
     num_particles: int = 100
+    num_gibbs_particles: int = 400
     equilibration: float = 0.2
     min_equilibration: int = 10
     min_gibbs_equilibration: int = 350
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("stretch_steps", "num_particles", "min_equilibration", "min_gibbs_equilibration"):
+        for name in (
+            "stretch_steps",
+            "num_particles",
+            "num_gibbs_particles",
+            "min_equilibration",
+            "min_gibbs_equilibration",
+        ):
             check_count(f"SequentialStart({name}=...)", getattr(self, name), 1)
         if not 0 < self.step_length < np.inf:
             raise InputError(f"SequentialStart(step_length=...) must be positive, got {self.step_length!r}.")
@@ -113,7 +122,8 @@ class SequentialStart(AbstractMeasuringWarmup):
     def first(self, setup: Setup) -> Stage:
         """Draws of the base, about to take their first steps."""
         most = max(_MOST_NUMBERS // setup.ladder.path.num_dims, _ENOUGH_PARTICLES)
-        num_particles = max(min(setup.num_chains, most), self.num_particles)
+        least = self.num_gibbs_particles if setup.move.always_accepts else self.num_particles
+        num_particles = max(min(setup.num_chains, most), least)
         x = base_positions(setup.key, setup.ladder.path, np.zeros(num_particles, np.int32)).x
         x = jax.tree.map(np.asarray, x)
         move = setup.move
@@ -137,6 +147,7 @@ class SequentialStart(AbstractMeasuringWarmup):
         if isinstance(stage.kind, Climbing):
             return self._after_stretch(setup, stage, stage.kind)
         better = stage.ladder.with_log_z(corrected_guess(stage.recording, stage.ladder))
+        stage = _with_corrected_error(stage, better)
         return setup.sampling_after(stage.with_move(_refined(stage)), better, stage.states)
 
     def _after_stretch(self, setup: Setup, stage: Stage, kind: Climbing) -> Stage:
@@ -234,6 +245,18 @@ def _locally_tuned(move: AbstractMove, tuning: Tuning | None) -> AbstractMove:
 def _without_factors(move: AbstractMove) -> AbstractMove:
     assert isinstance(move, AbstractSizedMove)
     return move.with_schedule(dataclasses.replace(move.schedule, factor_betas=None, factors=None))
+
+
+def _with_corrected_error(stage: Stage, better: Ladder) -> Stage:
+    """The stage with the error of the pass widened by what its log Z was corrected by.
+
+    Where moves decorrelate slowly, the weights of the pass scatter less than they err.
+    """
+    if stage.warmup.annealed is None:
+        return stage
+    correction = float(better.log_z_guess[-1] - stage.ladder.log_z_guess[-1])
+    error = float(np.hypot(stage.warmup.annealed.std_error, correction))
+    return stage.with_found(annealed=dataclasses.replace(stage.warmup.annealed, std_error=error))
 
 
 def _refined(stage: Stage) -> AbstractMove:
