@@ -17,11 +17,13 @@ from tempering.verdicts import Finding, Verdict
 MIN_GROWTH, MAX_GROWTH = 1.4, 4.0  # of a run's length from one look to the next
 BUDGET = 20  # times the first look, where none is given
 MIN_BUDGET = 5000  # sweeps, where none is given
+MAX_BUDGET = 1_000_000  # likewise
 MARGIN = 1.2  # the error is itself known to some 7 % for 100 chains, its square to 14 %
 TARGET_ERROR = 0.1  # of log Z, where neither an error nor a length was asked for
 LENGTH = 1000  # sweeps, where the length of the ladder is not known
 _PER_SQUARE = 2.1  # sweeps per squared length in √KL: a round trip takes 1.7 of them on normal targets
 _SHORTEST = 64  # sweeps; with fewer, 32 blocks would be single draws
+_LONGEST = 200_000  # sweeps, for ladders that are more than 300 long: if they end in nothing, people want to know soon
 
 
 def first_look(length: PathLength | None) -> int:
@@ -34,7 +36,7 @@ def first_look(length: PathLength | None) -> int:
     """
     if length is None or not np.isfinite(length.root_kl):
         return LENGTH
-    return max(_SHORTEST, int(np.ceil(_PER_SQUARE * length.root_kl**2)))
+    return int(np.clip(np.ceil(_PER_SQUARE * length.root_kl**2), _SHORTEST, _LONGEST))
 
 
 def expected_length(length: PathLength | None, max_sweeps: int) -> str:
@@ -105,13 +107,13 @@ class Goal:
         Args:
             target_error: The error that was asked for; 0.1 where no `num_sweeps` was asked for either.
             num_sweeps: Sweeps per chain before the first look. If they are given without an error, there is no goal.
-            max_sweeps: The budget, by default 20 times the sweeps before the first look, and at least 5000.
+            max_sweeps: The budget, by default 20 times the sweeps before the first look, at least 5000 and at most 10⁶.
             length: The length of the path, which decides on the first look where `num_sweeps` does not.
         """
         if target_error is None and num_sweeps is not None:
             return None
         look = first_look(length) if num_sweeps is None else num_sweeps
-        budget = max(BUDGET * look, MIN_BUDGET) if max_sweeps is None else max_sweeps
+        budget = max(min(BUDGET * look, MAX_BUDGET), MIN_BUDGET, look) if max_sweeps is None else max_sweeps
         return cls(TARGET_ERROR if target_error is None else target_error, budget)
 
 

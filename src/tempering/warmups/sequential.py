@@ -74,6 +74,8 @@ class SequentialStart(AbstractMeasuringWarmup):
         num_particles: The least number of particles; there are as many as chains, while memory allows.
         num_gibbs_particles: The least number for moves that always accept. They decorrelate slowly, so few families
             survive, and chains that start from them are alike.
+        max_steps: The most steps of the pass, and of the tempered run after it. Of a longer ladder the rest
+            is climbed in one stretch; the verdict on the run says whether that was enough.
         equilibration: Sweeps of the tempered run per squared length of the ladder.
         min_equilibration: The least number of these sweeps.
         min_gibbs_equilibration: The least number for moves that always accept, such as Gibbs sweeps. Steps and leaps
@@ -85,6 +87,7 @@ class SequentialStart(AbstractMeasuringWarmup):
     least_effective: float = 0.5
     num_particles: int = 100
     num_gibbs_particles: int = 400
+    max_steps: int = 5000
     equilibration: float = 0.2
     min_equilibration: int = 10
     min_gibbs_equilibration: int = 350
@@ -95,6 +98,7 @@ class SequentialStart(AbstractMeasuringWarmup):
             "stretch_steps",
             "num_particles",
             "num_gibbs_particles",
+            "max_steps",
             "min_equilibration",
             "min_gibbs_equilibration",
         ):
@@ -172,7 +176,7 @@ class SequentialStart(AbstractMeasuringWarmup):
         here, num_steps = past.beta, self.stretch_steps
         wanted = num_steps * self.step_length / speed if speed > 0 else np.inf
         most = 0.5 if here == 0 else 1 - here  # two stretches at least
-        wanted = np.inf if setup.is_late else wanted
+        wanted = np.inf if setup.is_late or len(past.betas) > self.max_steps else wanted
         width = most if wanted > most / 1.5 and here > 0 else min(wanted, most)
         betas = here + width * np.arange(num_steps + 1) / num_steps
         if width == 1 - here:
@@ -211,7 +215,7 @@ class SequentialStart(AbstractMeasuringWarmup):
         log_z = ladder.path.log_z_base() + past.log_z[-1]
         annealed = Annealed(log_z, past.std_error, past.log_weight_variance, past.num_families)
         least = self.min_gibbs_equilibration if move.always_accepts else self.min_equilibration
-        num_steps = max(least, round(self.equilibration * length.root_kl**2))
+        num_steps = max(least, round(min(self.equilibration * length.root_kl**2, self.max_steps)))
         stage = stage.with_found(annealed=annealed, length=length)
         if setup.is_late:
             return dataclasses.replace(setup, move=move).sampling_after(stage, ladder, states)
