@@ -130,3 +130,28 @@ def test_gibbs_sweeps_are_given_time_whatever_the_length_of_the_ladder():
     setup = Setup(jax.random.key(0), tp.Ladder.create(model.path("uniform", np.linspace(0, 1, 3))), model.move(), 10)
     stages = [stage for stage in walk_stages(tp.SequentialStart(), setup) if stage.kind.label == "equilibrating"]
     assert stages[-1].num_steps == tp.SequentialStart().min_gibbs_equilibration
+
+
+def _narrow_normal(num_dims: int, scale: float) -> Setup:
+    model = tp.LogDensity(lambda x: -0.5 * jnp.sum((x / scale) ** 2), tp.Normal(jnp.zeros(num_dims)))
+    return Setup(jax.random.key(0), tp.Ladder.create(model.path(None, np.linspace(0, 1, 9))), model.move(), 20, 4)
+
+
+def test_the_error_of_the_pass_counts_what_was_corrected():
+    """Kills: an error that stays, and a correction at another rung."""
+    ends = {stage.kind.label: stage for stage in walk_stages(tp.SequentialStart(), _narrow_normal(2, 0.1))}
+    before, after = ends["equilibrating"], ends["sampling"]
+    correction = float(after.ladder.log_z_guess[-1] - before.ladder.log_z_guess[-1])
+    wanted = np.hypot(before.warmup.annealed.std_error, correction)
+    assert after.warmup.annealed.std_error == pytest.approx(wanted, rel=1e-6)
+    assert abs(correction) > 1e-3  # else the test sees nothing
+
+
+def test_a_ladder_that_is_too_long_is_climbed_in_a_bounded_number_of_steps():
+    """Kills: a bound that is not heeded. 20 dimensions of scale 0.001 would take more than 100 steps."""
+    how = tp.SequentialStart(max_steps=12)
+    stages = list(walk_stages(how, _narrow_normal(20, 1e-3)))
+    climbing = sum(stage.num_steps for stage in stages if stage.kind.label == "climbing" and stage.is_finished)
+    (equilibrating,) = {stage.num_steps for stage in stages if stage.kind.label == "equilibrating"}
+    assert climbing <= 12 + 2 * how.stretch_steps
+    assert equilibrating == 12

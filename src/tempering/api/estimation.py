@@ -59,7 +59,7 @@ def estimate(
 
     ```python
     result = tp.estimate(rbm, base=training_data, seed=0)
-    print(result)  # log Z = 68.366 ± 0.057, 95 % interval [68.259, 68.484]. Good: ...
+    print(result)  # the answer, its interval and its verdict
     ```
 
     Args:
