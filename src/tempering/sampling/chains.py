@@ -215,7 +215,7 @@ def _gathered(record: Any, chains: Int[Array, "group lane"], num_chains: Int[Arr
     """What all chains have kept, joined by teams."""
     flat, numbers = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), record), chains.ravel()
     num_groups = int(chain_groups(MAX_TEAMS)[-1]) + 1
-    groups = jnp.minimum(numbers.astype(jnp.float32) * num_groups / num_chains, num_groups - 1).astype(jnp.int32)
+    groups = jnp.minimum(numbers * num_groups // num_chains, num_groups - 1)  # as `chain_groups` has them
     return flat.gathered(Teams(numbers < num_chains, groups, num_groups, size))
 
 
