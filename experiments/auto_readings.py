@@ -7,8 +7,6 @@ writes benchmarks/results/auto_readings.json. Seeds start at 3000, apart from th
 several jobs each problem has a process of its own.
 """
 
-import argparse
-from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
@@ -32,12 +30,9 @@ CHOSEN = {"normal, 20-d, scale 0.2": narrow_normal, **PROBLEMS}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = repeats.study_parser(__doc__)
     parser.add_argument("--repeats", type=int, default=100)
     parser.add_argument("--sweeps", type=int, default=1000)
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--only", default="", help="part of a problem's name")
-    parser.add_argument("--rows", type=Path, help="write the runs there, and no table")
     arguments = parser.parse_args()
     names = [name for name in CHOSEN if arguments.only in name]
     if arguments.jobs > 1 and len(names) > 1:

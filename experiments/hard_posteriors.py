@@ -6,9 +6,7 @@ The Gaussian process is held against a sum over a grid in its three parameters, 
 the regressions and hierarchical models against a reference run of the same kind that is 20 times as long.
 """
 
-import argparse
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -162,11 +160,8 @@ def reference(hard: Hard) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = repeats.study_parser(__doc__)
     parser.add_argument("--seeds", type=int, help="of each problem; by default 20, and 10 of the costly one")
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--only", default="", help="part of a problem's name")
-    parser.add_argument("--rows", type=Path, help="write the runs there, and no table")
     arguments = parser.parse_args()
     names = [name for name in PROBLEMS if arguments.only in name]
     if arguments.jobs > 1 and len(names) > 1:

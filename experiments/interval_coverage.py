@@ -6,9 +6,7 @@ Prints a table and writes benchmarks/results/coverage.json. Seeds start at 1000,
 chosen. With several jobs each problem has a process of its own; on a GPU all seeds of a problem run at once.
 """
 
-import argparse
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,12 +17,9 @@ FIRST_SEED = 1000
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = repeats.study_parser(__doc__)
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--budgets", type=int, nargs="+", default=[300, 1000, 3000])
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--only", default="", help="part of a problem's name")
-    parser.add_argument("--rows", type=Path, help="write the runs there, and no table")
     arguments = parser.parse_args()
     names = [name for name in PROBLEMS if arguments.only in name]
     if arguments.jobs > 1 and len(names) > 1:

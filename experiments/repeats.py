@@ -1,5 +1,6 @@
 """Repeats of one estimate over seeds, compared with a known log Z. Used by the experiments; defines no algorithm."""
 
+import argparse
 import dataclasses
 import json
 import os
@@ -206,6 +207,15 @@ def _lines(content: dict[str, Any]) -> str:
         for name, rows in content["rows"].items()
     ]
     return head + ',\n "rows": {\n' + ",\n".join(tables) + "\n }\n}\n"
+
+
+def study_parser(doc: str | None) -> argparse.ArgumentParser:
+    """The arguments of a study whose problems may have a process each, see `in_processes`."""
+    parser = argparse.ArgumentParser(description=doc)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--only", default="", help="part of a problem's name")
+    parser.add_argument("--rows", type=Path, help="write the runs there, and no table")
+    return parser
 
 
 def in_processes(script: str, names: list[str], num_jobs: int, options: list[str]) -> dict[str, Any]:
