@@ -141,8 +141,9 @@ def some_chains_walked(
     """
     devices = jax.devices()
     lanes = _num_lanes(devices[0].platform, ladder, len(chains))
-    mesh = _mesh(devices, -(-len(chains) // lanes))
+    mesh = _mesh(devices, len(devices))
     numbers = chains[np.minimum(_chain_numbers(len(chains), lanes, mesh.size), len(chains) - 1)]
+    states = jax.device_put(states, NamedSharding(mesh, PartitionSpec()))  # every device may need any chain
     return _walk_some(mesh, key, ladder, kernel, jnp.asarray(numbers), states, jnp.asarray(bounds, jnp.int32), walk)
 
 
