@@ -1,6 +1,8 @@
 # Everything here works on a fresh machine with Python 3.11 or newer: the first target that needs it makes .venv.
 PYTHON ?= python3
 BIN := .venv/bin
+# What is never imported need not be compiled to bytecode: most files of the larger packages.
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 
 .PHONY: demo test lint study study-coverage docs dist clean
 
@@ -24,7 +26,7 @@ study-coverage: .venv/dev
 	$(BIN)/python benchmarks/report.py
 
 study: .venv/dev study-coverage
-	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[plots]"
+	$(INSTALL) -e ".[plots]"
 	XLA_FLAGS=--xla_backend_optimization_level=3 $(BIN)/pytest
 	$(BIN)/python experiments/small_rbms.py
 	$(BIN)/python experiments/figure3.py
@@ -56,7 +58,7 @@ docs: .venv/docs
 
 # The wheel and the sdist, and the wheel tried in an environment of its own, outside the repository.
 dist: .venv/demo
-	$(BIN)/pip install --quiet --disable-pip-version-check build twine
+	$(INSTALL) build twine
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python -m twine check --strict dist/*
@@ -64,15 +66,16 @@ dist: .venv/demo
 
 .venv/demo: pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	$(INSTALL) -e .
 	touch $@
 
-.venv/dev: .venv/demo
-	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[dev]"
-	touch $@
+.venv/dev: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(INSTALL) -e ".[dev]"
+	touch .venv/demo $@
 
 .venv/docs: .venv/demo
-	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[docs]"
+	$(INSTALL) -e ".[docs]"
 	touch $@
 
 clean:

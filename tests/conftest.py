@@ -25,11 +25,12 @@ os.environ["EAGER_IMPORT"] = "1"
 
 import jax
 import pytest
-from jaxtyping import install_import_hook
+
+import shape_checks
 
 jax.config.update("jax_num_cpu_devices", 2)
 
-with install_import_hook("tempering", "beartype.beartype"):
+with shape_checks.checked_imports("tempering"):
     import tempering
 
 del os.environ["EAGER_IMPORT"]  # child processes import as users do
@@ -37,6 +38,12 @@ del os.environ["EAGER_IMPORT"]  # child processes import as users do
 # What is imported stays, so that the garbage collector need not look at it again and again while programs are traced.
 gc.freeze()
 gc.set_threshold(20_000, 20, 20)
+
+
+@pytest.fixture(autouse=True)
+def _counted_calls() -> None:
+    shape_checks.forget_calls()
+
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 

@@ -73,13 +73,12 @@ def only_json(text: str) -> dict:
 # Answers.
 
 
-def test_the_example_as_json(launch):
-    """Guards the demo: everything a script wants in one object, nothing else on stdout or stderr."""
-    process = launch(*SMALL, "--sweeps", 250)
-    out, err = process.communicate()
+def test_the_example_as_json_and_quiet_on_a_terminal(launch):
+    """Guards the demo and --quiet: everything a script wants in one object, and nothing else, also on a terminal."""
+    status, out, shown = on_terminal(launch, *SMALL, "--sweeps", 250, "--quiet")
     answer = only_json(out)
-    assert err == ""
-    assert process.returncode == (0 if answer["verdict"] == "good" else 3)
+    assert shown == ""
+    assert status == (0 if answer["verdict"] == "good" else 3)
     assert answer.keys() >= KEYS
     with np.load(resources.files("tempering") / "data" / "digits_rbm.npz") as stored:
         assert answer["exact_log_z"] == pytest.approx(float(stored["log_z"]), abs=1e-6)
@@ -158,10 +157,15 @@ def test_every_method_and_ladder_runs(estimate, files):
         assert only_json(out)["num_rungs"] == 5
 
 
-def test_devices_do_not_change_the_answer(launch, files):
-    """Guards the promise that the number of CPU devices changes nothing but the time."""
+def test_devices_do_not_change_the_answer(launch, tempering):
+    """Guards the promise that the number of CPU devices changes nothing but the time, and silence without a terminal.
+
+    This process has two devices; the other is given one.
+    """
     common = ("estimate", *QUICK, "--chains", 100, "--json", "--devices")
-    one, two = (only_json(process.communicate()[0]) for process in [launch(*common, n) for n in (1, 2)])
+    outs, errs = zip(launch(*common, 1).communicate(), tempering(*common, 2)[1:], strict=True)
+    assert errs == ("", "")
+    one, two = map(only_json, outs)
     for told in (one, two):  # how long it took, and how it was asked for
         del told["seconds"], told["settings"], told["command"]
     assert one == two
@@ -291,8 +295,8 @@ def test_an_ascii_terminal(estimate, files, monkeypatch):
 # Terminals and Ctrl-C.
 
 
-def on_terminal(launch, *arguments) -> tuple[str, str]:
-    """stdout, and what a terminal shows of stderr."""
+def on_terminal(launch, *arguments) -> tuple[int, str, str]:
+    """The status, stdout, and what a terminal shows of stderr."""
     leader, follower = pty.openpty()
     process = launch(*arguments, stderr=follower)
     os.close(follower)
@@ -304,22 +308,15 @@ def on_terminal(launch, *arguments) -> tuple[str, str]:
             break
     os.close(leader)
     out, _ = process.communicate()
-    return out, shown.decode()
+    return process.returncode, out, shown.decode()
 
 
 def test_the_bar_on_a_terminal(launch):
     """Guards the live bar: the stage, the estimate with its error and the one asked for; stdout stays clean."""
-    out, shown = on_terminal(launch, *SMALL, "--sweeps", 1000, "--target-error", 1e-6, "--max-sweeps", 3000)
-    assert only_json(out)["num_sweeps"] == 3000
+    _, out, shown = on_terminal(launch, *SMALL, "--sweeps", 250, "--target-error", 1e-6, "--max-sweeps", 750)
+    assert only_json(out)["num_sweeps"] == 750
     for part in ("climbing", "equilibrating", "sampling", "log Z ", "±", "→ 1e-06", ESCAPE):
         assert part in shown
-
-
-def test_quiet_on_a_terminal(launch):
-    """Guards --quiet: nothing at all on stderr."""
-    out, shown = on_terminal(launch, *SMALL, "--sweeps", 64, "--quiet")
-    assert only_json(out)["num_sweeps"] == 64
-    assert shown == ""
 
 
 def stage_of(directory: Path) -> str | None:

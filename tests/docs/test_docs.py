@@ -57,6 +57,7 @@ LONG = (
 )
 # What `make test` runs instead: a smaller model and fewer sweeps, so that the verdict, and the status, may be another.
 _COMPARE = "tempering compare rbm.npz --data data.npz --methods"
+_TRAIN = "tempering train data.npz --hidden 8 --method pcd --optimizer adam"
 SHORTENED = {
     "tempering estimate ising:16x16:0.44": "tempering estimate ising:4x6:0.44 --chains 20 --sweeps 100",
     "tempering estimate rbm.npz --data data.npz --target-error 0.02":
@@ -64,6 +65,7 @@ SHORTENED = {
     f"{_COMPARE} rts,mbar,ti_rb,sams,ais,raise --budget 600": f"{_COMPARE} rts,mbar,ti_rb,sams,ais,raise --budget 60",
     "tempering estimate rbm.npz --data data.npz --out run":
         "tempering estimate rbm.npz --data data.npz --out run --sweeps 100",
+    f"{_TRAIN} --updates 40 --chains 100 --sweeps 5 --out fit": f"{_TRAIN} --updates 4 --chains 40 --out fit",
 }  # fmt: skip
 ELSEWHERE = ("tracking_pytorch.md", "tracking_sklearn.md")  # run, and held to more, by test_tracking_examples.py
 
