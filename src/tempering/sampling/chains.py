@@ -1,7 +1,7 @@
-"""The loop over Markov steps: chains in parallel, in blocks of steps, on any number of devices."""
+"""The loop over Markov steps: chains in parallel, in blocks of steps, on any number of devices and processes."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from tempering._errors import InputError
 from tempering._types import Key
 from tempering.kernels import AbstractKernel
 from tempering.ladder import Ladder
+from tempering.sampling.processes import gathered
 from tempering.sampling.side_by_side import SideBySide, num_side_by_side, one_ahead
 from tempering.stats import MAX_BLOCK_STEPS, MAX_TEAMS, MOST_ALONE, Teams, chain_groups
 
@@ -29,7 +30,7 @@ class Block(NamedTuple):
 
     Attributes:
         num_steps: Steps done since step 0, this block included.
-        states: The chains' new states; leading axis: chain.
+        states: The chains' new states; leading axis: chain. None where `wants_states` said no.
         record: What was kept of their draws; leading axis: chain.
     """
 
@@ -50,6 +51,7 @@ def run_chains(
     block_steps: int = 100,
     devices: Sequence[Any] | None = None,
     joins_chains: bool = False,
+    wants_states: Callable[[int], bool] | None = None,
 ) -> Iterator[Block]:
     """Walk all chains from `first_step` to `num_steps` and yield after every `block_steps` steps.
 
@@ -62,6 +64,9 @@ def run_chains(
     size, since matrix products round differently for other shapes. So the bits of a chain depend neither on the other
     chains, nor on where the run is cut, nor on the number of devices.
 
+    In a program of several processes (`jax.distributed`) each walks a share of the chains, and every process gets the
+    blocks of all of them.
+
     Args:
         key: The random key of the run.
         ladder: The law that is sampled.
@@ -71,27 +76,28 @@ def run_chains(
         num_steps: The step at which the run ends, counted from 0.
         first_step: The step from which it goes on.
         block_steps: Steps that are folded into one record, at most `MAX_BLOCK_STEPS`.
-        devices: The devices to use; all by default.
+        devices: The devices of this process to use; all by default.
         joins_chains: Whether the records of very many chains are joined by teams on the device, see `Teams`.
+        wants_states: Whether the states after so many steps are wanted. Between processes they are much to send.
 
     Returns:
         An iterator over the blocks, in the order of time.
     """
     if not 1 <= block_steps <= MAX_BLOCK_STEPS:
         raise InputError(f"`block_steps` must lie between 1 and {MAX_BLOCK_STEPS}, got {block_steps}.")
-    devices = jax.devices() if devices is None else list(devices)
+    devices = jax.local_devices() if devices is None else list(devices)
     num_chains, platform = jax.tree.leaves(states)[0].shape[0], devices[0].platform
     lanes = _num_lanes(platform, ladder, num_chains)
-    num_groups = -(-num_chains // lanes)
-    mesh = _mesh(devices, num_groups)
+    own = _own_chains(num_chains, lanes)
+    mesh = _mesh(devices, len(own))
     is_one_cpu = mesh.size == 1 and platform == "cpu"
-    num_parts = min(num_groups, num_side_by_side(ladder.path)) if is_one_cpu and num_groups > 1 else 1
+    num_parts = min(len(own), num_side_by_side(ladder.path)) if is_one_cpu and len(own) > 1 else 1
     spread = NamedSharding(mesh, PartitionSpec("device"))
 
     def parts_of(grouped: Any) -> list[Any]:
         return [jax.device_put(part, spread) for part in _split(grouped, num_parts)]
 
-    numbers = _chain_numbers(num_chains, lanes, mesh.size * num_parts)
+    numbers = _filled_up(own, mesh.size * num_parts, num_chains)
     chains, parts = parts_of(numbers), parts_of(_grouped(states, numbers))
     size = _team_size(num_chains, lanes) if joins_chains else 1
 
@@ -110,8 +116,11 @@ def run_chains(
     with SideBySide(num_parts, lambda: walk(jnp.zeros(2, jnp.int32), 0)) as threads:
         blocks = walked(threads)
         for stop, found in blocks if platform == "cpu" else one_ahead(blocks):
-            states, filled = [states for states, _ in found], [record for _, record in found]
-            yield Block(stop, _flat_states(states, num_chains), _on_host(filled, num_chains, size))
+            new_states, filled = [states for states, _ in found], [record for _, record in found]
+            kept = _cut(_on_host(filled, size), numbers.size, own.size, size)
+            kept = _cut(gathered(kept), own.size * jax.process_count(), num_chains, size)
+            is_wanted = wants_states is None or wants_states(stop)
+            yield Block(stop, _states_of_all(new_states, own.size, num_chains) if is_wanted else None, kept)
 
 
 @eqx.filter_jit
@@ -174,11 +183,18 @@ def _mesh(devices: Sequence[Any], num_groups: int) -> Mesh:
     return Mesh(np.array(devices[: max(1, min(len(devices), num_groups))]), ("device",))
 
 
-def _chain_numbers(num_chains: int, lanes: int, num_devices: int) -> np.ndarray:
-    """Chains as (group, lane); the last group is filled up with chains that nobody looks at."""
-    num_groups = -(-num_chains // lanes)
-    num_groups += -num_groups % num_devices
-    return np.arange(num_groups * lanes, dtype=np.int32).reshape(num_groups, lanes)
+def _own_chains(num_chains: int, lanes: int) -> Int[np.ndarray, "group lane"]:
+    """This process's chains as (group, lane); the last groups may hold chains that nobody looks at."""
+    num_processes = jax.process_count()
+    num_groups = -(-num_chains // (lanes * num_processes))
+    numbers = np.arange(num_processes * num_groups * lanes, dtype=np.int32)
+    return numbers.reshape(num_processes, num_groups, lanes)[jax.process_index()]
+
+
+def _filled_up(own: Int[np.ndarray, "group lane"], num_parts: int, num_chains: int) -> Int[np.ndarray, "group lane"]:
+    """As many groups for every part; those that are added hold chains that nobody looks at."""
+    unused = np.full((-len(own) % num_parts, own.shape[1]), num_chains, np.int32)
+    return np.concatenate([own, unused])
 
 
 def _grouped(tree: Any, numbers: Int[np.ndarray, "group lane"]) -> Any:
@@ -190,6 +206,13 @@ def _split(grouped: Any, num_parts: int) -> list[Any]:
     """The groups of chains in equal parts."""
     size = jax.tree.leaves(grouped)[0].shape[0] // num_parts
     return [jax.tree.map(lambda leaf: leaf[i * size : (i + 1) * size], grouped) for i in range(num_parts)]  # noqa: B023
+
+
+def _states_of_all(parts: list[Any], num_own: int, num_chains: int) -> Any:
+    """The states of the chains of all processes."""
+    if jax.process_count() == 1:
+        return _flat_states(parts, num_chains)
+    return jax.tree.map(lambda leaf: leaf[:num_chains], gathered(_flat_states(parts, num_own)))
 
 
 @partial(jax.jit, static_argnums=1)
@@ -219,15 +242,18 @@ def _gathered(record: Any, chains: Int[Array, "group lane"], num_chains: Int[Arr
     return flat.gathered(Teams(numbers < num_chains, groups, num_groups, size))
 
 
-def _on_host(parts: list[Any], num_chains: int, size: int) -> Any:
-    """What was kept, as NumPy arrays with one axis of chains or of teams; those that only filled up a batch are cut."""
-    lengths = {len(leaf) for part in parts for leaf in jax.tree.leaves(part)}
+def _on_host(parts: list[Any], size: int) -> Any:
+    """What this process's chains have kept, as NumPy arrays with one axis of chains or of teams."""
 
     def join(*leaves):
         if size == 1:
             leaves = [np.asarray(leaf).reshape(-1, *leaf.shape[2:]) for leaf in leaves]
-        joined = np.asarray(leaves[0]) if len(leaves) == 1 else np.concatenate([np.asarray(leaf) for leaf in leaves])
-        is_of_chains = size == 1 or len(leaves[0]) == max(lengths)
-        return joined[: num_chains if is_of_chains else -(-num_chains // size)]
+        return np.asarray(leaves[0]) if len(leaves) == 1 else np.concatenate([np.asarray(leaf) for leaf in leaves])
 
     return jax.tree.map(join, *parts)
+
+
+def _cut(record: Any, num_before: int, num_chains: int, size: int) -> Any:
+    """Without the chains, and the teams, that only fill up batches; what is neither stays whole."""
+    wanted = {num_before // size: -(-num_chains // size), num_before: num_chains}
+    return jax.tree.map(lambda leaf: leaf[: wanted.get(len(leaf), len(leaf))], record)
