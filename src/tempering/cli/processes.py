@@ -41,6 +41,7 @@ def join_processes(coordinator: str | None, num_processes: int | None, process_i
         _check(str(coordinator), int(num_processes or 0), int(process_id or 0))
     elif not is_launched:
         return
+    jax.config.update("jax_enable_preemption_service", False)  # signals are ours
     try:
         jax.distributed.initialize(
             coordinator, num_processes, process_id,
@@ -50,8 +51,7 @@ def join_processes(coordinator: str | None, num_processes: int | None, process_i
         )  # fmt: skip
     except (RuntimeError, ValueError) as error:
         raise InputError(f"The processes of this run did not find each other: {_first_line(error)}") from error
-    if jax.process_index() > 0:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  open until the end
+    _keep_stdout_for_answers(is_open=jax.process_index() == 0)
 
 
 def are_several() -> bool:
@@ -93,6 +93,17 @@ def leave_after(error: Exception, advised: Callable[[str], str]) -> NoReturn:
         leave(EXIT_LOST)
     traceback.print_exception(error)
     leave(1)
+
+
+def _keep_stdout_for_answers(*, is_open: bool) -> None:
+    """Let only Python write to standard output, or nobody: the library that joins CPUs greets its peers there."""
+    old = sys.stdout
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    descriptor = os.dup(1) if is_open else nowhere
+    sys.stdout = open(  # noqa: SIM115  open until the end
+        descriptor, "w", encoding=old.encoding, errors=old.errors, buffering=1 if old.isatty() else -1
+    )
+    os.dup2(nowhere, 1)
 
 
 def _check(coordinator: str, num_processes: int, process_id: int) -> None:
