@@ -9,13 +9,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Int
 
 from tempering._errors import InputError
 from tempering._types import Key
 from tempering.kernels import AbstractKernel
-from tempering.ladder import Ladder
+from tempering.ladder import AbstractPath, Ladder
 from tempering.sampling.processes import gathered
 from tempering.sampling.side_by_side import SideBySide, num_side_by_side, one_ahead
 from tempering.stats import MAX_BLOCK_STEPS, MAX_TEAMS, MOST_ALONE, Teams, chain_groups
@@ -89,20 +88,13 @@ def run_chains(
     num_chains, platform = jax.tree.leaves(states)[0].shape[0], devices[0].platform
     lanes = _num_lanes(platform, ladder, num_chains)
     own = _own_chains(num_chains, lanes)
-    mesh = _mesh(devices, len(own))
-    is_one_cpu = mesh.size == 1 and platform == "cpu"
-    num_parts = min(len(own), num_side_by_side(ladder.path)) if is_one_cpu and len(own) > 1 else 1
-    spread = NamedSharding(mesh, PartitionSpec("device"))
-
-    def parts_of(grouped: Any) -> list[Any]:
-        return [jax.device_put(part, spread) for part in _split(grouped, num_parts)]
-
-    numbers = _filled_up(own, mesh.size * num_parts, num_chains)
-    chains, parts = parts_of(numbers), parts_of(_grouped(states, numbers))
+    places = _places(devices, len(own), ladder.path)
+    numbers = _filled_up(own, len(places), num_chains)
+    chains, parts = _placed(numbers, places), _placed(_grouped(states, numbers), places)
     size = _team_size(num_chains, lanes) if joins_chains else 1
 
     def walk(bounds: Int[Array, "2"], part: int) -> tuple[Any, Any]:
-        states, filled = _walk(mesh, key, ladder, kernel, record, chains[part], parts[part], bounds)
+        states, filled = _walk(platform, key, ladder, kernel, record, chains[part], parts[part], bounds)
         return states, filled if size == 1 else _gathered(filled, chains[part], jnp.int32(num_chains), size)
 
     def walked(threads: SideBySide) -> Iterator[tuple[int, list[Any]]]:
@@ -113,36 +105,27 @@ def run_chains(
             parts = [states for states, _ in found]
             yield stop, found
 
-    with SideBySide(num_parts, lambda: walk(jnp.zeros(2, jnp.int32), 0)) as threads:
+    with SideBySide(len(places), lambda: walk(jnp.zeros(2, jnp.int32), 0)) as threads:
         blocks = walked(threads)
         for stop, found in blocks if platform == "cpu" else one_ahead(blocks):
             new_states, filled = [states for states, _ in found], [record for _, record in found]
             kept = _cut(_on_host(filled, size), numbers.size, own.size, size)
             kept = _cut(gathered(kept), own.size * jax.process_count(), num_chains, size)
             is_wanted = wants_states is None or wants_states(stop)
+            new_states = jax.device_put(new_states, places[0])
             yield Block(stop, _states_of_all(new_states, own.size, num_chains) if is_wanted else None, kept)
 
 
 @eqx.filter_jit
-def _walk(mesh: Mesh, key, ladder, kernel, record, chains, states, bounds):
-    """All groups of chains, each device working through its own."""
-    arrays, static = eqx.partition((key, ladder, kernel, record), eqx.is_array)
+def _walk(platform: str, key, ladder, kernel, record, chains, states, bounds):
+    """The groups of chains of one part, one after the other."""
+    if platform != "cpu":
+        ladder = dataclasses.replace(ladder, path=ladder.path.on_gpu())
 
-    def on_one_device(arrays, bounds, chains, states):
-        key, ladder, kernel, record = eqx.combine(arrays, static)
-        if mesh.devices.flat[0].platform != "cpu":
-            ladder = dataclasses.replace(ladder, path=ladder.path.on_gpu())
+    def one_chain(chain, state):
+        return walk_chain(jax.random.fold_in(key, chain), ladder, kernel, record, state, bounds)
 
-        def one_chain(chain, state):
-            return walk_chain(jax.random.fold_in(key, chain), ladder, kernel, record, state, bounds)
-
-        return jax.lax.map(lambda group: jax.vmap(one_chain)(*group), (chains, states))
-
-    spread, same = PartitionSpec("device"), PartitionSpec()
-    sharded = jax.shard_map(
-        on_one_device, mesh=mesh, in_specs=(same, same, spread, spread), out_specs=spread, check_vma=False
-    )
-    return sharded(arrays, bounds, chains, states)
+    return jax.lax.map(lambda group: jax.vmap(one_chain)(*group), (chains, states))
 
 
 def walk_chain(
@@ -178,9 +161,17 @@ def _num_lanes(platform: str, ladder: Ladder, num_chains: int) -> int:
     return min(-(-num_chains // rough) * rough, _MOST_LANES)
 
 
-def _mesh(devices: Sequence[Any], num_groups: int) -> Mesh:
-    """As many devices as there are groups of chains to give them."""
-    return Mesh(np.array(devices[: max(1, min(len(devices), num_groups))]), ("device",))
+def _places(devices: Sequence[Any], num_groups: int, path: AbstractPath) -> list[Any]:
+    """The device of each part of the chains: as many parts as there are devices, or cores of a CPU, to walk them.
+
+    Each part is a program of its own. One program for several devices would be compiled in another way, and round in
+    another way. On a CPU all parts run on one device, so that they share one program.
+    """
+    if devices[0].platform != "cpu":
+        return list(devices[: max(1, num_groups)])
+    number = num_side_by_side(path)
+    number = min(number, len(devices)) if len(devices) > 1 else number
+    return [devices[0]] * max(1, min(number, num_groups))
 
 
 def _own_chains(num_chains: int, lanes: int) -> Int[np.ndarray, "group lane"]:
@@ -202,10 +193,14 @@ def _grouped(tree: Any, numbers: Int[np.ndarray, "group lane"]) -> Any:
     return jax.tree.map(lambda leaf: leaf[np.minimum(numbers, leaf.shape[0] - 1)], tree)
 
 
-def _split(grouped: Any, num_parts: int) -> list[Any]:
-    """The groups of chains in equal parts."""
-    size = jax.tree.leaves(grouped)[0].shape[0] // num_parts
-    return [jax.tree.map(lambda leaf: leaf[i * size : (i + 1) * size], grouped) for i in range(num_parts)]  # noqa: B023
+def _placed(grouped: Any, places: list[Any]) -> list[Any]:
+    """The groups of chains in equal parts, each on its device."""
+    size = jax.tree.leaves(grouped)[0].shape[0] // len(places)
+
+    def part(i: int) -> Any:
+        return jax.tree.map(lambda leaf: leaf[i * size : (i + 1) * size], grouped)
+
+    return [jax.device_put(part(i), place) for i, place in enumerate(places)]
 
 
 def _states_of_all(parts: list[Any], num_own: int, num_chains: int) -> Any:
