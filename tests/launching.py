@@ -37,7 +37,7 @@ def answer_of(ended: list[tuple[int, str, str]]) -> dict[str, Any]:
     Fails unless all processes ended with one status and the others said nothing.
     """
     statuses, (out, *others), errors = zip(*ended, strict=True)
-    assert len(set(statuses)) == 1 and statuses[0] in (0, 3), ended
+    assert set(statuses) in ({0}, {3}), ended
     assert [*others, *errors] == [""] * (2 * len(ended) - 1), ended
     found = json.loads(out)
     for name in ("seconds", "settings", "command", "files", "estimate_command", "next_command"):

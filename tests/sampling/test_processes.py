@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from launching import answer_of, run_all, start_all
 
 LAYOUTS = [(1, 1), (1, 2), (2, 1), (2, 2), (4, 1)]  # processes × devices of each
@@ -32,7 +33,7 @@ TRAIN = (
 
 
 def arrays_of(file: Path) -> str:
-    """A digest of all arrays of an npz file, but for the text that tells how long a run took and how it was asked for."""
+    """A digest of all arrays of an npz file, but for the text that tells how long a run took, and how it was made."""
     digest = hashlib.sha256()
     with np.load(file) as archive:
         names = sorted(set(archive.files) - {"result"})
@@ -109,7 +110,8 @@ def test_a_process_that_dies_ends_the_others_and_the_run_is_resumed(tmp_path, ro
     assert processes[1 - killed].returncode != 0
     if killed == 1:
         assert processes[0].returncode == 4
-        assert errors.startswith("Error: another process of this run has ended") and errors.count("\n") == 1
+        assert errors.startswith("Error: another process of this run has ended")
+        assert errors.count("\n") == 1
         assert "Resume with: tempering" in errors
     answer_of(run_all(1, 2, *quick, "--resume", "--out", out))
     assert arrays_of(out / result) == arrays_of(tmp_path / "whole" / result)
@@ -120,7 +122,8 @@ def test_a_mistake_is_told_once(tmp_path):
     """Guards refusals: all processes end with status 2, and process 0 alone says why."""
     ended = run_all(2, 1, "estimate", tmp_path / "missing.npz")
     assert [status for status, _, _ in ended] == [2, 2]
-    assert ended[0][2].startswith("Error: ") and ended[0][2].count("\n") == 1
+    assert ended[0][2].startswith("Error: ")
+    assert ended[0][2].count("\n") == 1
     assert ended[1][1:] == ("", "")
 
 
@@ -135,4 +138,5 @@ def test_flags_that_make_no_run_are_refused(tempering, arguments, words):
     """Guards the door: what cannot join is refused before anything waits."""
     status, out, err = tempering("estimate", "--devices", 2, *arguments)
     assert (status, out) == (2, "")
-    assert words in err and err.count("\n") == 1
+    assert words in err
+    assert err.count("\n") == 1

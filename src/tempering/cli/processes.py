@@ -87,7 +87,7 @@ def leave_after(error: Exception, advised: Callable[[str], str]) -> NoReturn:
         error: What happened.
         advised: Adds to what happened what to do about it.
     """
-    if isinstance(error, jax.errors.JaxRuntimeError):
+    if isinstance(error, jax.errors.JaxRuntimeError) or "Gloo" in str(error):  # which comes as a ValueError
         what = f"Error: another process of this run has ended ({_first_line(error)})"
         print(advised(what), file=sys.stderr)
         leave(EXIT_LOST)

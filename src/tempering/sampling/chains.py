@@ -182,7 +182,7 @@ def _own_chains(num_chains: int, lanes: int) -> Int[np.ndarray, "group lane"]:
     return numbers.reshape(num_processes, num_groups, lanes)[jax.process_index()]
 
 
-def _filled_up(own: Int[np.ndarray, "group lane"], num_parts: int, num_chains: int) -> Int[np.ndarray, "group lane"]:
+def _filled_up(own: Int[np.ndarray, "group lane"], num_parts: int, num_chains: int) -> Int[np.ndarray, "more lane"]:
     """As many groups for every part; those that are added hold chains that nobody looks at."""
     unused = np.full((-len(own) % num_parts, own.shape[1]), num_chains, np.int32)
     return np.concatenate([own, unused])
