@@ -41,7 +41,7 @@ def test_the_first_fault_is_named_and_the_other_chains_go_on():
     chain = int(is_bad[step].argmax())
     before = rungs if step == 0 else single[step - 1].states.rung
     assert step > 2  # beyond the first block of two steps
-    assert 0 < is_bad[-1].sum() < 16  # and only some chains
+    assert is_bad.any(axis=0).sum() < 16  # only some chains
     for block_steps in (2, STEPS):
         recordings = [block.record.on_host() for block in blocks_of(block_steps)[1]]
         whole = recordings[0]

@@ -5,8 +5,11 @@ import hashlib
 import io
 import json
 import os
+import struct
+import tokenize
 import warnings
 import zipfile
+import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -22,7 +25,20 @@ from tempering.sampling.processes import by_first_process, is_first_process
 _MAGIC = b"tempering checkpoint 1 "
 _READ, _UNREAD = b"+", b"-"
 # What zipfile, NumPy, JSON and a tree that does not fit raise on a body that nobody here wrote.
-MALFORMED = (OSError, ValueError, TypeError, LookupError, AttributeError, EOFError, MemoryError, zipfile.BadZipFile)
+MALFORMED = (
+    *(
+        OSError,
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+        EOFError,
+        MemoryError,
+        RuntimeError,
+        ArithmeticError,
+    ),
+    *(SyntaxError, tokenize.TokenError, struct.error, zlib.error, zipfile.BadZipFile),
+)
 
 T = TypeVar("T")
 
