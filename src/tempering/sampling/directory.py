@@ -37,7 +37,7 @@ MALFORMED = (
         RuntimeError,
         ArithmeticError,
     ),
-    *(SyntaxError, tokenize.TokenError, struct.error, zlib.error, zipfile.BadZipFile),
+    *(NotImplementedError, SyntaxError, tokenize.TokenError, struct.error, zlib.error, zipfile.BadZipFile),
 )
 
 T = TypeVar("T")
