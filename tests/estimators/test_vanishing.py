@@ -83,7 +83,9 @@ def test_a_hole_of_nan_is_named_and_one_of_zeros_is_not():
     assert nans.num_nonfinite.sum() == 3 * 2
     assert tp.rts(zeros).findings == ()
     (found,) = [f for f in stepping_stone(nans, "up").findings if f.verdict is tp.Verdict.NONFINITE]
-    assert found.seen == "6 of 36 draws had a log density of NaN, which counts as f = 0 there"
+    assert found.seen == (
+        "6 of 36 draws had a log density of NaN, which counts as f = 0 there; the first in chain 0 at rung 0, step 2"
+    )
 
 
 @pytest.mark.parametrize("hole", [-np.inf, np.nan])

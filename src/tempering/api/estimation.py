@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from tempering.progress import Watch, check_progress, shown
 from tempering.results import MeanLogLikelihood, Result
 from tempering.sampling import AbstractWarmup, Sampling, Stage, walk_stages
 from tempering.sampling.checkpoint import StageDirectory, checkpoint_templates
+from tempering.sampling.processes import anywhere, by_first_process
 from tempering.stats import MAX_BLOCK_STEPS
 
 
@@ -127,7 +129,7 @@ def estimate(
             likelihood = MeanLogLikelihood.from_log_z(mean_log_density, len(data), result.log_z_by_rung)
             result = dataclasses.replace(result, mean_log_likelihood=likelihood)
         if directory is not None and result.is_complete:
-            result.save(directory.path)
+            by_first_process(partial(result.save, directory.path))
     return result
 
 
@@ -154,9 +156,11 @@ def _run(job: Job, directory: StageDirectory | None, watch: Watch | None, max_se
             seconds = time.perf_counter() - started
             if directory is not None and not setup.is_late:  # what resuming goes on from owes nothing to the clock
                 directory.save(stage, before + seconds)
-            if watch is not None and watch(job.progress(stage)):
-                return _Ending(stage, before + seconds)
+            is_stopped = watch is not None and bool(watch(job.progress(stage)))
             is_late = max_seconds is not None and seconds >= max_seconds
+            is_stopped, is_late = anywhere(is_stopped, is_late)
+            if is_stopped:
+                return _Ending(stage, before + seconds)
             if is_late:
                 break
         assert stage is not None

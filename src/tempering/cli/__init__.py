@@ -2,7 +2,8 @@
 
 import os
 import sys
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
 
 # Before JAX is loaded, which reads it then: on CPUs, XLA calls each compiled program that it loads from the cache an
 # error, for lack of tuning flags that are no features of a CPU. What JAX itself has to say is still heard.
@@ -12,7 +13,8 @@ import typer
 
 from tempering import __version__
 from tempering._errors import InputError
-from tempering.cli.common import EXIT_INTERRUPTED, StoppedAtOnce, refuse, warnings_as_lines
+from tempering.cli import processes
+from tempering.cli.common import EXIT_INTERRUPTED, StoppedAtOnce, how_to_resume, refuse, warnings_as_lines
 from tempering.cli.compare import compare_command
 from tempering.cli.estimate import estimate_command
 from tempering.cli.plain_text import print_plainly_where_needed
@@ -56,6 +58,24 @@ def main() -> None:
     except _UsageError as error:
         refuse(error.format_message())
     except StoppedAtOnce as stopped:
-        sys.exit(stopped.args[0])
+        _exit_at_once(stopped.args[0])
     except KeyboardInterrupt:
-        sys.exit(EXIT_INTERRUPTED)
+        _exit_at_once(EXIT_INTERRUPTED)
+    except Exception as error:
+        if processes.are_several():
+            processes.leave_after(error, _what_to_do)
+        raise
+
+
+def _what_to_do(what: str) -> str:
+    """What happened, and how to go on with a run of this command line."""
+    if "compare" in sys.argv[1:2]:
+        return f"{what}. Start it again."
+    has_directory = any(argument.partition("=")[0] == "--out" for argument in sys.argv)
+    return how_to_resume(Path() if has_directory else None, what)
+
+
+def _exit_at_once(status: int) -> NoReturn:
+    if processes.are_several():
+        processes.leave(status)
+    sys.exit(status)

@@ -5,10 +5,10 @@ import shlex
 import signal
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, Self
+from typing import Annotated, Any, NoReturn, Self, TypeVar, cast
 
 import jax
 import numpy as np
@@ -18,13 +18,19 @@ from rich.table import Table
 from typer import Argument, Option
 
 from tempering._errors import InputError, RecoveryWarning
+from tempering.cli import processes
 from tempering.cli.flags import in_flags
 from tempering.frontends.loading import load, load_data, load_example, load_rows
 from tempering.models import RBM, AbstractModel
+from tempering.sampling.processes import gathered
+from tempering.sampling.side_by_side import num_cores
+
+T = TypeVar("T")
 
 EXIT_GOOD, EXIT_USER_ERROR, EXIT_NOT_GOOD = 0, 2, 3
 EXIT_INTERRUPTED, EXIT_TERMINATED = 130, 143  # 128 and the number of the signal, as shells have it
 _MOST_DEVICES = 64  # or as many as there are cores: each device has threads of its own
+_LONGEST = 2000  # bytes of a refusal that processes tell each other
 _BASE_WORDS = ("uniform", "bias", "field")  # anything else is a file
 
 _MODELS = (
@@ -48,7 +54,7 @@ LadderFlag = Annotated[str, Option(help=_LADDERS)]
 RungWeightsFlag = Annotated[str, Option(help="Weights of the rungs: ends, ends:SHARE, uniform or exp:RATE.")]
 WarmupFlag = Annotated[str, Option(help="sequential, annealed, iterations (the paper's), sams or wang_landau.")]
 SeedFlag = Annotated[int, Option(help="Seed of all randomness.")]
-DevicesFlag = Annotated[int | None, Option(help="CPU devices to use; as many as cores by default.")]
+DevicesFlag = Annotated[str, Option(help="CPU devices to use: all (one for every core), or how many.")]
 JsonFlag = Annotated[bool, Option("--json", help="Print one JSON object.")]
 QuietFlag = Annotated[bool, Option("--quiet", help="No progress bar.")]
 CacheFlag = Annotated[bool, Option("--cache/--no-cache", help="Keep compiled programs for the next run.")]
@@ -93,15 +99,28 @@ def only_answers_on_stdout() -> Iterator[None]:
         yield
 
 
-def use_cores(devices: int | None) -> None:
+def use_cores(devices: str) -> None:
     """One CPU device a core: groups of chains then run side by side. Only an application may decide this."""
     most = max(_MOST_DEVICES, os.cpu_count() or 1)
-    if devices is not None and not 1 <= devices <= most:
-        raise InputError(f"--devices must be from 1 to {most}, got {devices}; as many as there are cores are enough.")
-    if devices is None and "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", ""):
+    if devices != "all" and not (devices.isascii() and devices.isdecimal() and 1 <= int(devices) <= most):
+        raise InputError(f"--devices must be all, or from 1 to {most}; got {devices}. As many as cores are enough.")
+    if devices == "all" and "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", ""):
         return  # the user has decided it already
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    jax.config.update("jax_num_cpu_devices", devices or cores)
+    jax.config.update("jax_num_cpu_devices", num_cores() if devices == "all" else int(devices))
+
+
+def read_together(read: Callable[[], T]) -> T:
+    """What every process reads for itself. Where one of them cannot, all of them refuse, with what it has to say."""
+    found, refusal = None, ""
+    try:
+        found = read()
+    except InputError as error:
+        refusal = str(error)
+    told = gathered(np.frombuffer(refusal.encode()[:_LONGEST].ljust(_LONGEST), np.uint8)[None])
+    for process, row in enumerate(np.asarray(told)):
+        if text := row.tobytes().decode(errors="ignore").strip():
+            raise InputError(text if process == 0 else f"process {process}: {text}")
+    return cast(T, found)
 
 
 def read_betas(ladder: str) -> Any:
@@ -203,14 +222,23 @@ def warnings_as_lines() -> Iterator[None]:
 
 
 def refuse(message: str) -> NoReturn:
-    """One line on standard error, and the status of a user's mistake."""
+    """One line on standard error, and the status of a user's mistake.
+
+    Of several processes only the first speaks. Another one does only where the first has no such mistake.
+    """
+    if not processes.speaks():
+        if processes.have_all_ended():
+            sys.exit(EXIT_USER_ERROR)
+        print(f"Error in process {jax.process_index()}: {in_flags(' '.join(message.split()))}", file=sys.stderr)
+        processes.leave(EXIT_USER_ERROR)
     say(f"Error: {in_flags(' '.join(message.split()))}")
     sys.exit(EXIT_USER_ERROR)
 
 
 def say(line: str) -> None:
-    """A line on standard error, where results do not go."""
-    print(line, file=sys.stderr)
+    """A line on standard error, where results do not go; of several processes, from the first one only."""
+    if processes.speaks():
+        print(line, file=sys.stderr)
 
 
 def how_to_resume(out: Path | None, what: str = "Interrupted") -> str:

@@ -7,7 +7,7 @@ from rich.table import Table
 from typer import Option
 
 from tempering.api import Settings, compare
-from tempering.cli import common, reporting
+from tempering.cli import common, processes, reporting
 from tempering.cli.compiled import keep_compiled
 from tempering.cli.flags import in_flags
 from tempering.diagnosis.stopping import LENGTH
@@ -35,7 +35,10 @@ def compare_command(
     repeats: Annotated[int, Option(help="How many seeds, from --seed on.")] = 1,
     truth: Annotated[float | None, Option(help="The true log Z; enumerated where that is quick.")] = None,
     seed: common.SeedFlag = Settings.seed,
-    devices: common.DevicesFlag = None,
+    devices: common.DevicesFlag = "all",
+    coordinator: processes.CoordinatorFlag = None,
+    num_processes: processes.NumProcessesFlag = None,
+    process_id: processes.ProcessIdFlag = None,
     cache: common.CacheFlag = True,
     report: reporting.ReportFlag = None,
     json: common.JsonFlag = False,
@@ -48,16 +51,18 @@ def compare_command(
     they do, 130 interrupted, 143 terminated.
     """
     common.use_cores(devices)
+    processes.join_processes(coordinator, num_processes, process_id)
     keep_compiled(cache)
     reporting.check_report(report)
-    target, start, rows = common.read_inputs(model, names, base, data, binarize, seed)
+    target, start, rows = common.read_together(lambda: common.read_inputs(model, names, base, data, binarize, seed))
+    is_shown = is_terminal() and not quiet and processes.speaks()
     with common.Interrupts(at_once=True), common.only_answers_on_stdout():
         comparison = compare(
             target, start, data=rows, methods=methods, budget=budget, num_chains=chains, num_sweeps=sweeps,
             num_rungs=common.read_rungs(rungs), betas=common.read_betas(ladder), rung_weights=rung_weights,
-            warmup=warmup, repeats=repeats, truth=truth, seed=seed, progress=is_terminal() and not quiet,
+            warmup=warmup, repeats=repeats, truth=truth, seed=seed, progress=is_shown,
         )  # fmt: skip
-    if report is not None:
+    if report is not None and processes.speaks():
         settings = {"chains": chains, "sweeps": sweeps, "budget": budget, "repeats": repeats, "rungs": rungs}
         settings |= {"ladder": ladder, "rung weights": rung_weights, "warm-up": warmup, "seed": seed}
         page = comparison_report(

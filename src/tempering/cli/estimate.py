@@ -11,7 +11,7 @@ from typer import Option
 
 from tempering._logspace import rounding_of
 from tempering.api import Interrupted, Settings, estimate
-from tempering.cli import common, reporting
+from tempering.cli import common, processes, reporting
 from tempering.cli.compiled import keep_compiled
 from tempering.cli.flags import in_flags
 from tempering.diagnosis.divergence import divergences_in_words
@@ -52,7 +52,10 @@ def estimate_command(
     chunk: Annotated[int, Option(help="Sweeps between checkpoints, rounded up to whole blocks.")] = (
         Settings.chunk_sweeps
     ),
-    devices: common.DevicesFlag = None,
+    devices: common.DevicesFlag = "all",
+    coordinator: processes.CoordinatorFlag = None,
+    num_processes: processes.NumProcessesFlag = None,
+    process_id: processes.ProcessIdFlag = None,
     cache: common.CacheFlag = True,
     report: reporting.ReportFlag = None,
     image: reporting.ImageFlag = None,
@@ -65,11 +68,13 @@ def estimate_command(
     143 terminated.
     """
     common.use_cores(devices)
+    processes.join_processes(coordinator, num_processes, process_id)
     keep_compiled(cache)
     shape = reporting.read_image(image)
     reporting.check_report(report)
-    target, start, rows = common.read_inputs(model, names, base, data, binarize, seed)
-    exact = target.quick_log_z() if is_terminal() and not quiet else None
+    target, start, rows = common.read_together(lambda: common.read_inputs(model, names, base, data, binarize, seed))
+    is_shown = is_terminal() and not quiet and processes.speaks()
+    exact = target.quick_log_z() if is_shown else None
     if exact is not None:
         common.say(f"The exact answer is at hand: log Z = {exact:.4f}. The estimate follows.")
     keep_draws = True if report is not None and reporting.can_keep_draws(target, start) else None
@@ -81,21 +86,21 @@ def estimate_command(
                 betas=common.read_betas(ladder), rung_weights=rung_weights, warmup=warmup, method=method, seed=seed,
                 target_error=target_error, max_sweeps=max_sweeps, max_seconds=max_time, out=out, resume=resume,
                 chunk_sweeps=chunk, keep_draws=keep_draws,
-                watch=lambda _: interrupts.asked, progress=is_terminal() and not quiet,
+                watch=lambda _: interrupts.asked, progress=is_shown,
             )  # fmt: skip
     except Interrupted as stopped:
         common.say(str(stopped))
-    if result is not None:
+    if result is not None and processes.speaks():
         result = dataclasses.replace(result, command=reporting.this_command())
         if out is not None and result.is_complete:
             result.save(out)  # again, with the command
-    if result is not None and report is not None:
+    if result is not None and report is not None and processes.speaks():
         reporting.write(run_report(result, shape=shape, words=in_flags, title=model or "the example"), report)
     if result is not None and json:
         print(result.to_json())
     elif result is not None:
         common.print_rows((*_answer_rows(result), *_run_rows(result), *_verdict_rows(result)))
-    if interrupts.asked and (result is None or not result.is_complete):
+    if result is None or not result.is_complete:  # a signal came, to this process or to another
         common.say(common.how_to_resume(out, interrupts.in_words))
         raise typer.Exit(interrupts.status)
     raise typer.Exit(common.EXIT_GOOD if result is not None and result.verdict.is_good else common.EXIT_NOT_GOOD)

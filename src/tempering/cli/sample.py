@@ -42,7 +42,7 @@ def sample_command(
     rung_weights: common.RungWeightsFlag = str(Settings.rung_weights),
     warmup: common.WarmupFlag = str(Settings.warmup),
     seed: common.SeedFlag = Settings.seed,
-    devices: common.DevicesFlag = None,
+    devices: common.DevicesFlag = "all",
     cache: common.CacheFlag = True,
     json: common.JsonFlag = False,
     quiet: common.QuietFlag = False,

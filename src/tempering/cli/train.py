@@ -10,7 +10,7 @@ import typer
 from typer import Argument, Option
 
 from tempering._errors import InputError
-from tempering.cli import common, reporting
+from tempering.cli import common, processes, reporting
 from tempering.cli.compiled import keep_compiled
 from tempering.cli.flags import in_flags
 from tempering.cli.lines import Lines, View
@@ -23,6 +23,7 @@ from tempering.plots import training as draw_training
 from tempering.plots.style import HOW_TO_INSTALL, new_axes, write_figure
 from tempering.progress import is_terminal
 from tempering.report import training_report
+from tempering.sampling.processes import anywhere
 from tempering.training import Kept, Outcome, RunSettings
 
 if TYPE_CHECKING:
@@ -85,6 +86,10 @@ def train_command(
     log_every: Annotated[
         int | None, Option(help="Print a line every so many updates instead of the live view.")
     ] = None,
+    devices: common.DevicesFlag = "1",
+    coordinator: processes.CoordinatorFlag = None,
+    num_processes: processes.NumProcessesFlag = None,
+    process_id: processes.ProcessIdFlag = None,
     cache: common.CacheFlag = True,
     report: reporting.ReportFlag = None,
     json: common.JsonFlag = False,
@@ -95,6 +100,8 @@ def train_command(
     Exit status: 0 good; 2 wrong arguments; 3 the likelihoods cannot be believed; 130 interrupted;
     143 terminated.
     """
+    common.use_cores(devices)
+    processes.join_processes(coordinator, num_processes, process_id)
     keep_compiled(cache)
     _check_flags(out, valid, {"--resume": resume, "--events": events, "--plot": plot}, early_stop, log_every)
     settings = RunSettings(
@@ -105,11 +112,11 @@ def train_command(
     )  # fmt: skip
     shape = reporting.read_image(image)
     reporting.check_report(report)
-    rows = load_data(data, num_visible=None if shape is None else shape[0] * shape[1], binarize=binarize, seed=seed)
-    others = None if valid is None else load_data(valid, num_visible=rows.shape[1], binarize=binarize, seed=seed)
+    rows, others = common.read_together(lambda: _read_rows(data, valid, shape, binarize, seed))
     shown_as = guess_image(rows.shape[1]) if image is None else shape
-    view = _choose_view(f"tempering train {data}", settings, shown_as, log_every, quiet=quiet, json=json)
-    started = time.perf_counter()
+    is_quiet = quiet or not processes.speaks()
+    view = _choose_view(f"tempering train {data}", settings, shown_as, log_every, quiet=is_quiet, json=json)
+    started, is_stopped = time.perf_counter(), False
     with (
         view, common.only_answers_on_stdout(),
         _make_run(rows, others, settings=settings, directory=out, resume=resume, log_events=events) as run,
@@ -117,17 +124,19 @@ def train_command(
         run.tell = view.say_that
         for row in run:
             view.show(row, run.samples)
-            if view.asked:
+            if anywhere(view.asked)[0]:
+                is_stopped = True
                 break
         outcome, is_begun = run.outcome(), not run.is_pretraining
-        files = _write_files(run, outcome, out, plot=plot, events=events) if is_begun else {}
+        has_files = is_begun and processes.speaks()
+        files = _write_files(run, outcome, out, plot=plot, events=events) if has_files else {}
         num_updates = run.trainer.num_updates if is_begun else 0
-        kept = _assess_kept(run, view) if is_begun and not view.asked else None
+        kept = _assess_kept(run, view) if is_begun and not is_stopped else None
         samples = run.samples(_NUM_SAMPLES) if is_begun and (out or report) is not None else None
     next_command = _estimate_command(files, data, valid, binarize)
     command, seconds = reporting.this_command(), time.perf_counter() - started
     summary = Summary(outcome, settings, num_updates, seconds, files, next_command, kept, command)
-    if is_begun:
+    if has_files:
         _write_report(summary, samples, shown_as, title=data, out=out, report=report)
         print(summary.to_json()) if json else summary.print()
     if not summary.is_complete:
@@ -135,6 +144,15 @@ def train_command(
         raise typer.Exit(view.status)
     is_good = summary.verdict is None or summary.verdict.is_good
     raise typer.Exit(common.EXIT_GOOD if is_good else common.EXIT_NOT_GOOD)
+
+
+def _read_rows(
+    data: str, valid: str | None, shape: tuple[int, int] | None, binarize: str | None, seed: int
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """The rows to train on, and those of --valid."""
+    rows = load_data(data, num_visible=None if shape is None else shape[0] * shape[1], binarize=binarize, seed=seed)
+    others = None if valid is None else load_data(valid, num_visible=rows.shape[1], binarize=binarize, seed=seed)
+    return rows, others
 
 
 def _make_run(data: np.ndarray, valid: np.ndarray | None, **options: Any) -> "TrainingRun":

@@ -46,7 +46,11 @@ def nonfinite_draws(*runs: BlockedStats) -> Finding | None:
     """The finding for draws of any of the runs whose density was NaN or infinite."""
     names = ("num_nonfinite", "num_unused", "num_draws")
     num_bad, num_unused, num_draws = (int(sum(getattr(run, name).sum() for run in runs)) for name in names)
-    if num_unused == 0:
-        return nonfinite(num_bad, num_draws, NAN_IS_ZERO)
-    found, num_nan = nonfinite(num_unused, num_draws), num_bad - num_unused
-    return found and dataclasses.replace(found, seen=found.seen + (f"; {num_nan} {NAN_IS_ZERO}" if num_nan else ""))
+    if num_bad == 0:
+        return None
+    num_nan = num_bad - num_unused
+    found = nonfinite(num_unused, num_draws) if num_unused else nonfinite(num_bad, num_draws, NAN_IS_ZERO)
+    also = f"; {num_nan} {NAN_IS_ZERO}" if num_unused and num_nan else ""
+    fault = next((run.first_fault for run in runs if run.first_fault.step >= 0), None)
+    where = "" if fault is None else f"; the first in chain {fault.chain} at rung {fault.rung}, step {fault.step}"
+    return found and dataclasses.replace(found, seen=f"{found.seen}{also}{where}")

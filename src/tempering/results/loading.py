@@ -17,7 +17,7 @@ from tempering.ladder import PathLength
 from tempering.results.result import ABOUT, RESULT_FILES, MeanLogLikelihood, Result
 from tempering.results.saved_form import rebuilt
 from tempering.sampling.directory import MALFORMED
-from tempering.stats import BlockedStats, HostTargetSums, MoveCounts, Recording, Tours, Travel
+from tempering.stats import BlockedStats, Fault, HostTargetSums, MoveCounts, Recording, Tours, Travel
 from tempering.verdicts import Finding, Verdict
 
 _KINDS: dict[str, Any] = {
@@ -25,7 +25,7 @@ _KINDS: dict[str, Any] = {
     for kind in (
         *(Result, LogZ, Errors, Annealed, Expectation, MeanLogLikelihood, PathLength, Evaluations),
         *(Diagnosis, RungChain, Knot, Finding, Verdict),
-        *(Recording, BlockedStats, Travel, MoveCounts, Tours, HostTargetSums),
+        *(Recording, BlockedStats, Fault, Travel, MoveCounts, Tours, HostTargetSums),
     )
 }
 _AGAIN = "Resume the run in its directory with `resume=True`, which writes the result again"

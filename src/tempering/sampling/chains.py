@@ -1,4 +1,4 @@
-"""The loop over Markov steps: chains in parallel, in blocks of steps, on any number of devices."""
+"""The loop over Markov steps: chains in parallel, in blocks of steps, on any number of devices and processes."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
@@ -9,13 +9,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Int
 
 from tempering._errors import InputError
 from tempering._types import Key
 from tempering.kernels import AbstractKernel
-from tempering.ladder import Ladder
+from tempering.ladder import AbstractPath, Ladder
+from tempering.sampling.processes import gathered
 from tempering.sampling.side_by_side import SideBySide, num_side_by_side, one_ahead
 from tempering.stats import MAX_BLOCK_STEPS, MAX_TEAMS, MOST_ALONE, Teams, chain_groups
 
@@ -31,13 +31,45 @@ class Block(NamedTuple):
 
     Attributes:
         num_steps: Steps done since step 0, this block included.
-        states: The chains' new states; leading axis: chain.
+        states: The chains' new states; leading axis: chain. None where `wants_states` said no.
         record: What was kept of their draws; leading axis: chain.
     """
 
     num_steps: int
     states: Any
     record: Any
+
+
+class Share(NamedTuple):
+    """The chains that this process walks.
+
+    Attributes:
+        numbers: Their numbers as (group, lane); the last ones may be of chains that nobody looks at.
+        num_chains: Chains of all processes.
+        team: So many chains have their records joined on the device, see `Teams`; 1 where each keeps its own.
+    """
+
+    numbers: Int[np.ndarray, "group lane"]
+    num_chains: int
+    team: int
+
+    @classmethod
+    def of_this_process(cls, platform: str, ladder: Ladder, num_chains: int, *, joins_chains: bool) -> "Share":
+        """As many groups of chains for every process."""
+        lanes, num_processes = num_lanes(platform, ladder, num_chains), jax.process_count()
+        num_groups = -(-num_chains // (lanes * num_processes))
+        numbers = np.arange(num_processes * num_groups * lanes, dtype=np.int32)
+        own = numbers.reshape(num_processes, num_groups, lanes)[jax.process_index()]
+        return cls(own, num_chains, _team_size(num_chains, lanes) if joins_chains else 1)
+
+    def joined(self, record: Any, chains: Int[Array, "group lane"]) -> Any:
+        """The records of these chains, joined by teams."""
+        return record if self.team == 1 else _gathered(record, chains, jnp.int32(self.num_chains), self.team)
+
+    def records_of_all(self, parts: list[Any], num_walked: int) -> Any:
+        """The records of all processes on the host, without those of chains that nobody looks at."""
+        kept = _cut(_on_host(parts, self.team), num_walked, self.numbers.size, self.team)
+        return _cut(gathered(kept), self.numbers.size * jax.process_count(), self.num_chains, self.team)
 
 
 def run_chains(
@@ -52,6 +84,7 @@ def run_chains(
     block_steps: int = 100,
     devices: Sequence[Any] | None = None,
     joins_chains: bool = False,
+    wants_states: Callable[[int], bool] | None = None,
 ) -> Iterator[Block]:
     """Walk all chains from `first_step` to `num_steps` and yield after every `block_steps` steps.
 
@@ -64,6 +97,9 @@ def run_chains(
     size, since matrix products round differently for other shapes. So the bits of a chain depend neither on the other
     chains, nor on where the run is cut, nor on the number of devices.
 
+    In a program of several processes (`jax.distributed`) each walks a share of the chains, and every process gets the
+    blocks of all of them.
+
     Args:
         key: The random key of the run.
         ladder: The law that is sampled.
@@ -73,33 +109,25 @@ def run_chains(
         num_steps: The step at which the run ends, counted from 0.
         first_step: The step from which it goes on.
         block_steps: Steps that are folded into one record, at most `MAX_BLOCK_STEPS`.
-        devices: The devices to use; all by default.
+        devices: The devices of this process to use; all by default.
         joins_chains: Whether the records of very many chains are joined by teams on the device, see `Teams`.
+        wants_states: Whether the states after so many steps are wanted. Between processes they are much to send.
 
     Returns:
         An iterator over the blocks, in the order of time.
     """
     if not 1 <= block_steps <= MAX_BLOCK_STEPS:
         raise InputError(f"`block_steps` must lie between 1 and {MAX_BLOCK_STEPS}, got {block_steps}.")
-    devices = jax.devices() if devices is None else list(devices)
+    devices = jax.local_devices() if devices is None else list(devices)
     num_chains, platform = jax.tree.leaves(states)[0].shape[0], devices[0].platform
-    lanes = _num_lanes(platform, ladder, num_chains)
-    num_groups = -(-num_chains // lanes)
-    mesh = _mesh(devices, num_groups)
-    is_one_cpu = mesh.size == 1 and platform == "cpu"
-    num_parts = min(num_groups, num_side_by_side(ladder.path)) if is_one_cpu and num_groups > 1 else 1
-    spread = NamedSharding(mesh, PartitionSpec("device"))
-
-    def parts_of(grouped: Any) -> list[Any]:
-        return [jax.device_put(part, spread) for part in _split(grouped, num_parts)]
-
-    numbers = _chain_numbers(num_chains, lanes, mesh.size * num_parts)
-    chains, parts = parts_of(numbers), parts_of(_grouped(states, numbers))
-    size = _team_size(num_chains, lanes) if joins_chains else 1
+    share = Share.of_this_process(platform, ladder, num_chains, joins_chains=joins_chains)
+    places = _places(devices, len(share.numbers), ladder.path)
+    numbers = _filled_up(share.numbers, len(places), num_chains)
+    chains, parts = _placed(numbers, places), _placed(_grouped(states, numbers), places)
 
     def walk(bounds: Int[Array, "2"], part: int) -> tuple[Any, Any]:
-        states, filled = _walk(mesh, key, ladder, kernel, record, chains[part], parts[part], bounds)
-        return states, filled if size == 1 else _gathered(filled, chains[part], jnp.int32(num_chains), size)
+        states, filled = _walk(platform, key, ladder, kernel, record, chains[part], parts[part], bounds)
+        return states, share.joined(filled, chains[part])
 
     def walked(threads: SideBySide) -> Iterator[tuple[int, list[Any]]]:
         nonlocal parts
@@ -109,82 +137,50 @@ def run_chains(
             parts = [states for states, _ in found]
             yield stop, found
 
-    with SideBySide(num_parts, lambda: walk(jnp.zeros(2, jnp.int32), 0)) as threads:
+    with SideBySide(len(places), lambda: walk(jnp.zeros(2, jnp.int32), 0)) as threads:
         blocks = walked(threads)
         for stop, found in blocks if platform == "cpu" else one_ahead(blocks):
-            states, filled = [states for states, _ in found], [record for _, record in found]
-            yield Block(stop, _flat_states(states, num_chains), _on_host(filled, num_chains, size))
+            new_states, filled = [states for states, _ in found], [record for _, record in found]
+            kept = share.records_of_all(filled, numbers.size)
+            is_wanted = wants_states is None or wants_states(stop)
+            new_states = jax.device_put(new_states, places[0])
+            yield Block(stop, _states_of_all(new_states, share.numbers.size, num_chains) if is_wanted else None, kept)
 
 
-def some_chains_walked(
-    key: Key,
-    ladder: Ladder,
-    kernel: AbstractKernel,
-    chains: Int[np.ndarray, " some"],
-    states: Any,
-    bounds: tuple[int, int],
-    walk: WalkChain,
-) -> Any:
-    """The states of all chains after `walk` has moved some of them, with the keys and in batches that the run has.
+@eqx.filter_jit
+def walk_some(platform: str, key, ladder, kernel, numbers, places, states, bounds, walk: WalkChain):
+    """All of these chains' states after `walk` has moved some of them, in batches of the size that a run has.
 
     Args:
+        platform: The kind of device.
         key: The random key of the run.
         ladder: The law that is sampled.
         kernel: One step of one chain.
-        chains: The numbers of the chains that move. One may occur several times, to fill up a batch.
-        states: Where all chains stand; leading axis: chain.
+        numbers: The numbers of the chains that move, as (group, lane).
+        places: Where they are among the states. One may occur several times, to fill up a batch.
+        states: Where all of these chains stand; leading axis: chain.
         bounds: The first step, and the one after the last.
         walk: As `walk_chain`, without a record.
 
     Returns:
-        The new states of all chains.
+        The new states of all of these chains.
     """
-    devices = jax.devices()
-    lanes = _num_lanes(devices[0].platform, ladder, len(chains))
-    mesh = _mesh(devices, len(devices))
-    numbers = chains[np.minimum(_chain_numbers(len(chains), lanes, mesh.size), len(chains) - 1)]
-    states = jax.device_put(states, NamedSharding(mesh, PartitionSpec()))  # every device may need any chain
-    return _walk_some(mesh, key, ladder, kernel, jnp.asarray(numbers), states, jnp.asarray(bounds, jnp.int32), walk)
+    some = jax.tree.map(lambda leaf: leaf[places], states)
+    moved, _ = _walk(platform, key, ladder, kernel, None, numbers, some, bounds, walk)
+    return jax.tree.map(lambda leaf, new: leaf.at[places].set(new), states, moved)
 
 
 @eqx.filter_jit
-def _walk_some(mesh: Mesh, key, ladder, kernel, numbers, states, bounds, walk: WalkChain):
-    some = jax.tree.map(lambda leaf: leaf[numbers], states)
-    moved, _ = _walk(mesh, key, ladder, kernel, None, numbers, some, bounds, walk)
-    return jax.tree.map(lambda leaf, new: leaf.at[numbers].set(new), states, moved)
-
-
-def records_on_host(records: Any, num_chains: int, ladder: Ladder) -> Any:
-    """The records of all chains as a block of `run_chains` has them, joined by teams where there are many chains."""
-    lanes = _num_lanes(jax.default_backend(), ladder, num_chains)
-    size = _team_size(num_chains, lanes)
-    numbers = _chain_numbers(num_chains, lanes, 1)
-    grouped = _grouped(records, numbers)
-    joined = grouped if size == 1 else _gathered(grouped, jnp.asarray(numbers), jnp.int32(num_chains), size)
-    return _on_host([joined], num_chains, size)
-
-
-@eqx.filter_jit
-def _walk(mesh: Mesh, key, ladder, kernel, record, chains, states, bounds, walk: WalkChain | None = None):
-    """All groups of chains, each device working through its own."""
+def _walk(platform: str, key, ladder, kernel, record, chains, states, bounds, walk: WalkChain | None = None):
+    """The groups of chains of one part, one after the other."""
     walk = walk_chain if walk is None else walk
-    arrays, static = eqx.partition((key, ladder, kernel, record), eqx.is_array)
+    if platform != "cpu":
+        ladder = dataclasses.replace(ladder, path=ladder.path.on_gpu())
 
-    def on_one_device(arrays, bounds, chains, states):
-        key, ladder, kernel, record = eqx.combine(arrays, static)
-        if mesh.devices.flat[0].platform != "cpu":
-            ladder = dataclasses.replace(ladder, path=ladder.path.on_gpu())
+    def one_chain(chain, state):
+        return walk(jax.random.fold_in(key, chain), ladder, kernel, record, state, bounds)
 
-        def one_chain(chain, state):
-            return walk(jax.random.fold_in(key, chain), ladder, kernel, record, state, bounds)
-
-        return jax.lax.map(lambda group: jax.vmap(one_chain)(*group), (chains, states))
-
-    spread, same = PartitionSpec("device"), PartitionSpec()
-    sharded = jax.shard_map(
-        on_one_device, mesh=mesh, in_specs=(same, same, spread, spread), out_specs=spread, check_vma=False
-    )
-    return sharded(arrays, bounds, chains, states)
+    return jax.lax.map(lambda group: jax.vmap(one_chain)(*group), (chains, states))
 
 
 def walk_chain(
@@ -212,7 +208,7 @@ def walk_chain(
     return jax.lax.fori_loop(bounds[0], bounds[1], step, (state, record))
 
 
-def _num_lanes(platform: str, ladder: Ladder, num_chains: int) -> int:
+def num_lanes(platform: str, ladder: Ladder, num_chains: int) -> int:
     """Chains that go through the model together."""
     if platform == "cpu" or not ladder.path.is_same_in_any_batch:
         return _LANES.get(platform, _LANES_ELSEWHERE)
@@ -220,16 +216,23 @@ def _num_lanes(platform: str, ladder: Ladder, num_chains: int) -> int:
     return min(-(-num_chains // rough) * rough, _MOST_LANES)
 
 
-def _mesh(devices: Sequence[Any], num_groups: int) -> Mesh:
-    """As many devices as there are groups of chains to give them."""
-    return Mesh(np.array(devices[: max(1, min(len(devices), num_groups))]), ("device",))
+def _places(devices: Sequence[Any], num_groups: int, path: AbstractPath) -> list[Any]:
+    """The device of each part of the chains: as many parts as there are devices, or cores of a CPU, to walk them.
+
+    Each part is a program of its own. One program for several devices would be compiled in another way, and round in
+    another way. On a CPU all parts run on one device, so that they share one program.
+    """
+    if devices[0].platform != "cpu":
+        return list(devices[: max(1, num_groups)])
+    number = num_side_by_side(path)
+    number = min(number, len(devices)) if len(devices) > 1 else number
+    return [devices[0]] * max(1, min(number, num_groups))
 
 
-def _chain_numbers(num_chains: int, lanes: int, num_devices: int) -> np.ndarray:
-    """Chains as (group, lane); the last group is filled up with chains that nobody looks at."""
-    num_groups = -(-num_chains // lanes)
-    num_groups += -num_groups % num_devices
-    return np.arange(num_groups * lanes, dtype=np.int32).reshape(num_groups, lanes)
+def _filled_up(own: Int[np.ndarray, "group lane"], num_parts: int, num_chains: int) -> Int[np.ndarray, "more lane"]:
+    """As many groups for every part; those that are added hold chains that nobody looks at."""
+    unused = np.full((-len(own) % num_parts, own.shape[1]), num_chains, np.int32)
+    return np.concatenate([own, unused])
 
 
 def _grouped(tree: Any, numbers: Int[np.ndarray, "group lane"]) -> Any:
@@ -237,10 +240,21 @@ def _grouped(tree: Any, numbers: Int[np.ndarray, "group lane"]) -> Any:
     return jax.tree.map(lambda leaf: leaf[np.minimum(numbers, leaf.shape[0] - 1)], tree)
 
 
-def _split(grouped: Any, num_parts: int) -> list[Any]:
-    """The groups of chains in equal parts."""
-    size = jax.tree.leaves(grouped)[0].shape[0] // num_parts
-    return [jax.tree.map(lambda leaf: leaf[i * size : (i + 1) * size], grouped) for i in range(num_parts)]  # noqa: B023
+def _placed(grouped: Any, places: list[Any]) -> list[Any]:
+    """The groups of chains in equal parts, each on its device."""
+    size = jax.tree.leaves(grouped)[0].shape[0] // len(places)
+
+    def part(i: int) -> Any:
+        return jax.tree.map(lambda leaf: leaf[i * size : (i + 1) * size], grouped)
+
+    return [jax.device_put(part(i), place) for i, place in enumerate(places)]
+
+
+def _states_of_all(parts: list[Any], num_own: int, num_chains: int) -> Any:
+    """The states of the chains of all processes."""
+    if jax.process_count() == 1:
+        return _flat_states(parts, num_chains)
+    return jax.tree.map(lambda leaf: leaf[:num_chains], gathered(_flat_states(parts, num_own)))
 
 
 @partial(jax.jit, static_argnums=1)
@@ -270,15 +284,18 @@ def _gathered(record: Any, chains: Int[Array, "group lane"], num_chains: Int[Arr
     return flat.gathered(Teams(numbers < num_chains, groups, num_groups, size))
 
 
-def _on_host(parts: list[Any], num_chains: int, size: int) -> Any:
-    """What was kept, as NumPy arrays with one axis of chains or of teams; those that only filled up a batch are cut."""
-    lengths = {len(leaf) for part in parts for leaf in jax.tree.leaves(part)}
+def _on_host(parts: list[Any], size: int) -> Any:
+    """What this process's chains have kept, as NumPy arrays with one axis of chains or of teams."""
 
     def join(*leaves):
         if size == 1:
             leaves = [np.asarray(leaf).reshape(-1, *leaf.shape[2:]) for leaf in leaves]
-        joined = np.asarray(leaves[0]) if len(leaves) == 1 else np.concatenate([np.asarray(leaf) for leaf in leaves])
-        is_of_chains = size == 1 or len(leaves[0]) == max(lengths)
-        return joined[: num_chains if is_of_chains else -(-num_chains // size)]
+        return np.asarray(leaves[0]) if len(leaves) == 1 else np.concatenate([np.asarray(leaf) for leaf in leaves])
 
     return jax.tree.map(join, *parts)
+
+
+def _cut(record: Any, num_before: int, num_chains: int, size: int) -> Any:
+    """Without the chains, and the teams, that only fill up batches; what is neither stays whole."""
+    wanted = {num_before // size: -(-num_chains // size), num_before: num_chains}
+    return jax.tree.map(lambda leaf: leaf[: wanted.get(len(leaf), len(leaf))], record)

@@ -5,8 +5,11 @@ import hashlib
 import io
 import json
 import os
+import struct
+import tokenize
 import warnings
 import zipfile
+import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -17,10 +20,25 @@ import jax
 import numpy as np
 
 from tempering._errors import InputError, RecoveryWarning
+from tempering.sampling.processes import by_first_process, is_first_process
 
 _MAGIC = b"tempering checkpoint 1 "
+_READ, _UNREAD = b"+", b"-"
 # What zipfile, NumPy, JSON and a tree that does not fit raise on a body that nobody here wrote.
-MALFORMED = (OSError, ValueError, TypeError, LookupError, AttributeError, EOFError, MemoryError, zipfile.BadZipFile)
+MALFORMED = (
+    *(
+        OSError,
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+        EOFError,
+        MemoryError,
+        RuntimeError,
+        ArithmeticError,
+    ),
+    *(NotImplementedError, SyntaxError, tokenize.TokenError, struct.error, zlib.error, zipfile.BadZipFile),
+)
 
 T = TypeVar("T")
 
@@ -45,6 +63,7 @@ class RunDirectory:
     """The directory of one run. While it is open no other run can enter it.
 
     It keeps the last two checkpoints. Where the last is damaged, the one before it is used, with a `RecoveryWarning`.
+    Of several processes only the first reads and writes, and tells the others.
 
     ```python
     with RunDirectory(path, identity, resume=True) as directory:
@@ -63,6 +82,10 @@ class RunDirectory:
 
     def __enter__(self) -> "RunDirectory":
         """Make the directory, lock it, and refuse it if it holds a run that was not asked for."""
+        by_first_process(self._enter)
+        return self
+
+    def _enter(self) -> None:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock.acquire()
@@ -73,7 +96,6 @@ class RunDirectory:
         if (self.checkpoint.exists() or self.previous.exists()) and not self.resume:
             self._lock.release()
             raise CheckpointError(f"{self.path} already holds a run. Resume it, or choose another directory.")
-        return self
 
     def __exit__(self, *_) -> None:
         """Let others in."""
@@ -81,6 +103,9 @@ class RunDirectory:
 
     def write(self, about: dict[str, Any], trees: dict[str, Any]) -> None:
         """Replace the checkpoint; a kill at any moment leaves the old one or the new one, whole."""
+        by_first_process(lambda: self._write(about, trees))
+
+    def _write(self, about: dict[str, Any], trees: dict[str, Any]) -> None:
         about = about | {"identity": self.identity}
         arrays = {f"{part}.{i}": leaf for part, tree in trees.items() for i, leaf in enumerate(jax.tree.leaves(tree))}
         payload = io.BytesIO()
@@ -91,18 +116,20 @@ class RunDirectory:
 
     def read(self, fill: Callable[[dict[str, Any], dict[str, np.ndarray]], T]) -> T | None:
         """What `fill` makes of the plain values and the arrays that were written; None where there are none."""
-        files = [file for file in (self.checkpoint, self.previous) if file.exists()]
         damage: DamagedError | None = None
-        for file in files:
+        for file in (self.checkpoint, self.previous):
+            content = by_first_process(lambda: _content(file))  # noqa: B023
+            if not content:
+                continue
             try:
-                found = self._filled_from(file, fill)
+                found = self._filled_from(file, content, fill)
             except DamagedError as error:
                 damage = damage or error
                 continue
             if damage is not None:
                 how = "The run goes on from the checkpoint before it."
                 warnings.warn(RecoveryWarning(f"{damage.cause} {how}"), stacklevel=2)
-            if file == self.previous:  # which a later write would replace by the damaged one
+            if file == self.previous and is_first_process():  # which a later write would replace by the damaged one
                 with suppress(OSError):
                     os.replace(self.previous, self.checkpoint)
             return found
@@ -110,9 +137,9 @@ class RunDirectory:
             raise damage
         return None
 
-    def _filled_from(self, file: Path, fill: Callable[[dict[str, Any], dict[str, np.ndarray]], T]) -> T:
+    def _filled_from(self, file: Path, content: bytes, fill: Callable[[dict[str, Any], dict[str, np.ndarray]], T]) -> T:
         try:
-            arrays = _read(file)
+            arrays = _read(file, content)
             about = json.loads(arrays.pop("about").tobytes())
             self._check_identity(about["identity"])
             return fill(about, arrays)
@@ -130,8 +157,20 @@ class RunDirectory:
             raise CheckpointError(f"{self.path} holds another run; it differs in {listing}.")
 
 
-def _read(file: Path) -> dict[str, np.ndarray]:
-    data = file.read_bytes()
+def _content(file: Path) -> bytes:
+    """All of a file after a mark, or why it cannot be read after another; nothing where there is none."""
+    if not file.exists():
+        return b""
+    try:
+        return _READ + file.read_bytes()
+    except OSError as error:
+        return _UNREAD + f"{type(error).__name__}: {error.strerror}".encode()
+
+
+def _read(file: Path, content: bytes) -> dict[str, np.ndarray]:
+    mark, data = content[:1], content[1:]
+    if mark == _UNREAD:
+        raise DamagedError(f"{file} cannot be read ({data.decode()}).")
     head, _, body = data.partition(b"\n")
     if not head.startswith(_MAGIC):
         raise DamagedError(f"{file} is not a checkpoint of this version.")

@@ -15,7 +15,8 @@ from jaxtyping import Array, Int
 from tempering._types import Key
 from tempering.kernels import AbstractKernel
 from tempering.ladder import Ladder
-from tempering.sampling.chains import records_on_host, some_chains_walked
+from tempering.sampling.chains import Share, num_lanes, walk_some
+from tempering.sampling.processes import gathered
 from tempering.stats import Recording
 
 _ROUND = 128  # steps between two looks at which chains are still on their way
@@ -51,18 +52,28 @@ def rest_of_tours(key: Key, ladder: Ladder, kernel: AbstractKernel, record: Any,
     Returns:
         What was kept, and how many chains did not come back.
     """
-    num_chains = jax.tree.leaves(states)[0].shape[0]
-    records = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (num_chains, *jnp.shape(leaf))), record)
-    pairs, away = (states, records), np.flatnonzero(np.asarray(states.rung))
+    num_chains, platform = jax.tree.leaves(states)[0].shape[0], jax.local_devices()[0].platform
+    share = Share.of_this_process(platform, ladder, num_chains, joins_chains=True)
+    own = share.numbers.ravel()
+    records = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (len(own), *jnp.shape(leaf))), record)
+    pairs = jax.tree.map(lambda leaf: jnp.asarray(leaf)[np.minimum(own, num_chains - 1)], states), records
+    away = np.flatnonzero(np.asarray(pairs[0].rung) * (own < num_chains))
     last = num_steps + max(_MOST_TIMES * num_steps, _MOST_AT_LEAST)
     for step in range(num_steps, last, _ROUND):
         if len(away) == 0:
             break
-        picked = np.append(away, np.full(_batch_size(len(away), num_chains) - len(away), away[-1]))
-        bounds = (step, min(step + _ROUND, last))
-        pairs = some_chains_walked(key, ladder, kernel, picked, pairs, bounds, walk_to_base)
+        size = _batch_size(len(away), len(own))
+        lanes = num_lanes(platform, ladder, size)
+        room = -(-size // lanes) * lanes
+        places = np.append(away, np.full(room - len(away), away[-1])).reshape(-1, lanes)
+        bounds = jnp.asarray([step, min(step + _ROUND, last)], jnp.int32)
+        pairs = walk_some(
+            platform, key, ladder, kernel, jnp.asarray(own[places]), jnp.asarray(places), pairs, bounds, walk_to_base
+        )
         away = away[np.asarray(pairs[0].rung)[away] != 0]
-    return Rest(records_on_host(pairs[1], num_chains, ladder).on_host(), len(away))
+    grouped = jax.tree.map(lambda leaf: leaf.reshape(*share.numbers.shape, *leaf.shape[1:]), pairs[1])
+    kept = share.records_of_all([share.joined(grouped, jnp.asarray(share.numbers))], len(own))
+    return Rest(kept.on_host(), int(gathered(np.array([len(away)])).sum()))
 
 
 def walk_to_base(

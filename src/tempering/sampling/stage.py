@@ -208,17 +208,20 @@ class Stage:
 
     def walk(self, key: Key, keep: Keep = JUST_RTS, chunk_steps: int | None = None) -> Iterator["Stage"]:
         """The rest of this stage: itself further on, after at least every `chunk_steps` steps, and at its end."""
+        chunk = self.num_steps if chunk_steps is None else -(-chunk_steps // self.block_steps) * self.block_steps
+
+        def ends_chunk(done: int) -> bool:
+            return (done - self.done) % chunk == 0 or done == self.num_steps
+
         blocks = run_chains(
             jax.random.fold_in(key, self.number), self.ladder, self.kernel, self.empty_record(keep), self.states,
             num_steps=self.num_steps, first_step=self.done, block_steps=self.block_steps,
-            joins_chains=True,
+            joins_chains=True, wants_states=ends_chunk,
         )  # fmt: skip
-        stage, since, chunk = self, 0, self.num_steps if chunk_steps is None else chunk_steps
+        stage = self
         for block in blocks:
-            since += block.num_steps - stage.done
             stage = stage.after_block(block.num_steps, block.states, block.record.on_host())
-            if since >= chunk or stage.is_finished:
-                since = 0
+            if ends_chunk(stage.done):
                 yield stage
 
     def with_tours_finished(self, key: Key, keep: Keep = JUST_RTS) -> "Stage":

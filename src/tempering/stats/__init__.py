@@ -10,7 +10,7 @@ the answer does not depend on how a run was cut, parallelised or resumed.
 | `TemperingRecord` | `Recording` | all that a tempered run keeps, by `Keep`: what follows, and |
 | | `KeptFeatures`, `ReducedDraws` | MBAR, BAR |
 | | `WeightedDraws` | draws of the target |
-| `TemperingStats` | `BlockedStats`, `Travel` | RTS; on request thermodynamic integration, stepping stones |
+| `TemperingStats` | `BlockedStats`, `Travel`, `Fault` | RTS; on request thermodynamic integration, stepping stones |
 | `TransitionSums` | arrays | transition matrices between rungs |
 | `TargetSums` | `HostTargetSums` | expectations under the target |
 | `MoveSums`, `TuningSums` | `MoveCounts`, `TuningCounts` | acceptance and tuning of moves |
@@ -23,6 +23,7 @@ the answer does not depend on how a run was cut, parallelised or resumed.
 from tempering.stats.annealing import AnnealRecord as AnnealRecord
 from tempering.stats.annealing import AnnealWeights as AnnealWeights
 from tempering.stats.blocked import BlockedStats as BlockedStats
+from tempering.stats.blocked import Fault as Fault
 from tempering.stats.blocked import Travel as Travel
 from tempering.stats.climb import ClimbRecord as ClimbRecord
 from tempering.stats.climb import ClimbSteps as ClimbSteps

@@ -37,6 +37,37 @@ class Travel(AbstractHostStatistic):
         )
 
 
+class Fault(AbstractHostStatistic):
+    """The first draw of a run whose density was not finite; all −1 where there is none.
+
+    Attributes:
+        chain: its chain.
+        rung: the rung at which it was made.
+        step: how many draws its chain had made before.
+    """
+
+    chain: int = -1
+    rung: int = -1
+    step: int = -1
+
+    @classmethod
+    def first_of(cls, faults: Int[np.ndarray, "chain block 2"], num_draws: Int[np.ndarray, "team block"]) -> "Fault":
+        """The earliest of the faults of all chains and blocks, each given by its step in the block and its rung."""
+        sweeps = num_draws.sum(axis=0) // max(len(faults), 1)
+        before = np.cumsum(sweeps) - sweeps
+        steps = np.where(faults[..., 0] >= 0, faults[..., 0] + before, np.iinfo(np.int64).max)
+        if np.all(faults[..., 0] < 0):
+            return cls()
+        chain, block = np.unravel_index(steps.argmin(), steps.shape)
+        return cls(int(chain), int(faults[chain, block, 1]), int(steps[chain, block]))
+
+    def then(self, later: "Fault", num_steps: int = 0, /) -> "Fault":
+        """This one, or else the later one, which came `num_steps` draws after the first."""
+        if self.step >= 0 or later.step < 0:
+            return self
+        return Fault(later.chain, later.rung, later.step + num_steps)
+
+
 class BlockedStats(AbstractHostStatistic):
     """The statistics of a run on the host, in float64: the input of estimators, error bars and diagnostics.
 
@@ -66,6 +97,7 @@ class BlockedStats(AbstractHostStatistic):
         origins: the number of draws of x made at each rung, without those that were left out. Given the rung at which
             it was made, a draw depends on the past only through the move, so that means over these draws are free of
             the noise of the walk over rungs. By default as many as there are visits.
+        first_fault: where the density was first not finite in the whole run.
     """
 
     betas: HostPerRung
@@ -84,6 +116,7 @@ class BlockedStats(AbstractHostStatistic):
     num_left_out: Int[np.ndarray, "chain block"] | None = None
     num_vanished: Int[np.ndarray, "chain block rung"] | None = None
     origins: Int[np.ndarray, "chain block rung"] | None = None
+    first_fault: Fault = Fault()
     has_whole_tours: bool = False
 
     @property
@@ -134,10 +167,11 @@ class BlockedStats(AbstractHostStatistic):
                     f"Statistics gathered under two ladders cannot be merged: their `{name}` differ. "
                     "Estimate from each, use `mixed`, or keep the ladder frozen within a run."
                 )
+        fault = self.first_fault.then(later.first_fault, self.num_sweeps)
         if self.num_draws[0, -1] < self.block_size:
-            return self.with_last_grown(later)
+            return dataclasses.replace(self.with_last_grown(later), first_fault=fault)
         joined = {name: np.concatenate([array, getattr(later, name)], axis=1) for name, array in self._arrays().items()}
-        longer = dataclasses.replace(self, travel=self.travel.then(later.travel), **joined)
+        longer = dataclasses.replace(self, travel=self.travel.then(later.travel), first_fault=fault, **joined)
         return longer.coarsened() if longer.num_blocks == _MAX_BLOCKS else longer
 
     def without_first(self, num_blocks: int) -> "BlockedStats":

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int
 from tempering._logspace import LogSum, Sum
 from tempering._types import HostPerRung, PerRung
 from tempering.ladder import AbstractPath, AbstractTwoEndedPath, Draw, Ladder
-from tempering.stats.blocked import BlockedStats, Travel
+from tempering.stats.blocked import BlockedStats, Fault, Travel
 from tempering.stats.statistic import AbstractRecord
 from tempering.stats.teams import Teams
 
@@ -102,6 +102,8 @@ class TemperingStats(AbstractRecord):
         steps: Σ f_{k+1}(x)/f_k(x) and Σ f_{k−1}(x)/f_k(x) over the draws made at rung k, for stepping stones, on
             request.
         num_vanished: the number of draws made at rung k where f_{k+1}(x) is 0; kept with `steps`.
+        first_fault: of the first draw of `num_nonfinite`, how many draws came before it, and the rung at which it was
+            made; −1 where there is none.
     """
 
     posterior_sum: LogSum | Sum
@@ -119,6 +121,7 @@ class TemperingStats(AbstractRecord):
     slopes: SlopeSums | None
     steps: LogSum | None
     num_vanished: Int[Array, "*axes rung"] | None
+    first_fault: Int[Array, "*chains 2"]
 
     @classmethod
     def empty(
@@ -141,7 +144,10 @@ class TemperingStats(AbstractRecord):
         slopes = SlopeSums.empty(ladder) if with_slopes else None
         steps = LogSum.empty((num_rungs, 2)) if with_steps else None
         num_vanished = none if with_steps else None
-        return cls(posterior_sum, none, none, zero, zero, zero, zero, zero, zero, *law, slopes, steps, num_vanished)
+        no_fault = jnp.full(2, -1, jnp.int32)
+        return cls(
+            posterior_sum, none, none, zero, zero, zero, zero, zero, zero, *law, slopes, steps, num_vanished, no_fault
+        )
 
     def update(self, ladder: Ladder, draw: Draw, /) -> "TemperingStats":
         in_log_space = isinstance(self.posterior_sum, LogSum)
@@ -166,6 +172,9 @@ class TemperingStats(AbstractRecord):
             slopes=None if self.slopes is None else self.slopes.update(ladder, draw, plain),
             steps=None if self.steps is None else _with_steps(self.steps, draw),
             num_vanished=None if self.num_vanished is None else _with_vanished(self.num_vanished, draw),
+            first_fault=jnp.where(
+                is_finite | (self.first_fault >= 0), self.first_fault, jnp.stack([self.num_draws, draw.origin])
+            ),
         )
 
     def gathered(self, teams: Teams) -> "TemperingStats":
@@ -187,13 +196,14 @@ class TemperingStats(AbstractRecord):
 
         by_chain = (self.first_end, self.last_end, self.num_crossings)
         ends = [np.asarray(leaf).reshape(-1, num_blocks) for leaf in by_chain]
+        num_draws = widen(self.num_draws).astype(np.int64)
         travels = [Travel(*(end[:, block] for end in ends)) for block in range(num_blocks)]
         return BlockedStats(
             *(_only_row(law) for law in (self.betas, self.log_prior, self.log_z_guess)),
             log_sums=widen(self.posterior_sum.log()),
             visits=widen(self.visits),
             origins=widen(self.origins),
-            num_draws=widen(self.num_draws).astype(np.int64),
+            num_draws=num_draws,
             num_nonfinite=widen(self.num_nonfinite).astype(np.int64),
             num_left_out=widen(self.num_left_out).astype(np.int64),
             travel=functools.reduce(Travel.then, travels),
@@ -203,6 +213,7 @@ class TemperingStats(AbstractRecord):
             weighted_slopes=None if slopes is None else widen(slopes.weighted).astype(np.float64),
             log_steps=None if self.steps is None else widen(self.steps.log()),
             num_vanished=None if self.num_vanished is None else widen(self.num_vanished).astype(np.int64),
+            first_fault=Fault.first_of(np.asarray(self.first_fault).reshape(-1, num_blocks, 2), num_draws),
         )
 
     def __repr__(self) -> str:

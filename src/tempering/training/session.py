@@ -18,10 +18,12 @@ from tempering.models import RBM
 from tempering.models.rbm.batch import Parameters, product
 from tempering.sampling import Setup
 from tempering.sampling.directory import RunDirectory, filled
+from tempering.sampling.processes import anywhere, is_first_process
 from tempering.training.choosing import Best, Choosing
 from tempering.training.metrics import Metrics
 from tempering.training.outcomes import Kept, Outcome, Row, TrainingUpdate
 from tempering.training.settings import RunSettings, TrainSettings
+from tempering.training.spread import own_part, whole
 from tempering.training.tracker import as_rbm, device_parameters
 from tempering.training.trainer import Trainer, mean_log_density
 from tempering.verdicts import Finding, Verdict
@@ -82,7 +84,8 @@ class TrainingRun:
         self.findings: tuple[Finding, ...] = ()
         self._last_finite: Parameters | None = None
         self.tell: Callable[[str], None] = lambda what: None
-        self.metrics = Metrics(None if directory is None else Path(directory), log_events)
+        file_directory = None if directory is None or not is_first_process() else Path(directory)
+        self.metrics = Metrics(file_directory, log_events and is_first_process())
         self._directory: RunDirectory | None = None
         self._unsaved: tuple[dict[str, Any], dict[str, Any]] | None = None
         self._saved_at = time.monotonic()
@@ -102,7 +105,9 @@ class TrainingRun:
     def __enter__(self) -> "TrainingRun":
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        if kind is not None and jax.process_count() > 1:
+            self._unsaved = None  # all processes would have to be here
         self.close()
 
     def close(self) -> None:
@@ -181,8 +186,8 @@ class TrainingRun:
         trainer = self.trainer
         if trainer.tracker is not None:
             positions = trainer.tracker.chains.positions
-            rungs = np.asarray(positions.rung).ravel()
-            v = np.asarray(positions.x.v).reshape(len(rungs), -1)[np.argsort(-rungs, kind="stable")]
+            rungs = own_part(positions.rung).ravel()
+            v = own_part(positions.x.v).reshape(len(rungs), -1)[np.argsort(-rungs, kind="stable")]
         else:
             v = self.data if trainer.state.phase is None else np.asarray(trainer.state.phase)
         rbm = trainer.state.parameters
@@ -236,13 +241,14 @@ class TrainingRun:
         if best is not None:
             trees["best"] = best
         self._unsaved = about, trees
-        if at_once or time.monotonic() - self._saved_at > SAVE_SECONDS:
+        if at_once or anywhere(time.monotonic() - self._saved_at > SAVE_SECONDS)[0]:
             self._save()
 
     def _save(self) -> None:
         if self._directory is not None and self._unsaved is not None:
             self.metrics.flush()  # before the checkpoint, which must never be ahead of them
-            self._directory.write(*self._unsaved)
+            about, trees = self._unsaved
+            self._directory.write(about, whole(trees))
             self._unsaved, self._saved_at = None, time.monotonic()
 
     def _restore(self, about: dict[str, Any], arrays: dict[str, np.ndarray]) -> int:

@@ -6,12 +6,13 @@ update, so the error includes the correlation between updates.
 """
 
 import dataclasses
-from typing import NamedTuple, TypeAlias
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from tempering._types import Key, PerRung, Scalar
 from tempering.kernels import BlockGibbs, Position, SimulatedTempering
@@ -20,6 +21,7 @@ from tempering.models import HiddenBitsState, RBMPath
 from tempering.models.rbm.batch import Moments, MomentSums, Parameters, largest_field
 from tempering.sampling import walk_chain
 from tempering.stats import TemperingStats
+from tempering.training.spread import Spread, added
 
 ByGroup: TypeAlias = Float[Array, "group rung"]
 
@@ -56,8 +58,9 @@ class Reading(eqx.Module):
 
 
 def follow(
-    key: Key, chains: TemperedChains, rbm: Parameters, alpha: Scalar, num_sweeps: int, *, is_backward: bool
-) -> tuple[TemperedChains, Reading, Moments]:
+    key: Key, chains: TemperedChains, rbm: Parameters, alpha: Scalar, num_sweeps: int, *, is_backward: bool,
+    spread: Spread,
+) -> tuple[TemperedChains, Reading, Moments]:  # fmt: skip
     """Move the chains from parameters θ to θ′, and update log Ẑ_k at every rung. Inside jit.
 
     1. Predict the change of log Z_k from the states x_i that the chains had under θ:
@@ -78,22 +81,29 @@ def follow(
 
     Args:
         key: Random key.
-        chains: The chains under θ.
+        chains: The chains under θ; of several devices, those of this one.
         rbm: θ′.
         alpha: α of eq. 24.
         num_sweeps: Sweeps of every chain.
         is_backward: Whether these chains made the gradient that led to θ′.
+        spread: How the chains are spread over devices.
 
     Returns:
         The chains under θ′; what the update shows; and the moments of the RBM at θ′, over all chains after every few
         sweeps, each weighted by q(K−1 | x).
     """
     old, new = chains.ladder, _with_parameters(chains.ladder, rbm)
-    states, predicted, overlap = _forward_change(old, new, chains.positions)
+    states, told = spread.by_share(partial(_forward_sums, old, new), chains.positions)
+    predicted, overlap = _Jackknifed.log_ratio(*_by_group(told[:2])), _overlap(*_by_group(told[2:]))
     new = new.with_guess(old.log_z_guess + predicted.pooled)
-    positions, sums, num_bad, moments = _sweep(key, new, Position(states, chains.positions.rung), num_sweeps)
-    correction = _correction(sums, new.log_prior)
-    change = _backward_change(old, new, positions) if is_backward else predicted
+    sweep = partial(_sweep, key, new, num_sweeps)
+    numbers = _own_numbers(chains.positions, spread)
+    positions, told = spread.by_share(sweep, Position(states, chains.positions.rung), numbers)
+    (sums, num_bad), moments = _by_group(told[:2]), added(told[2]).mean()
+    correction, change = _correction(sums, new.log_prior), predicted
+    if is_backward:
+        _, told = spread.by_share(partial(_backward_sums, old, new), positions)
+        change = _Jackknifed.log_ratio(*_by_group(told))
     known, known_without = old.log_z_guess + change.pooled, chains.log_z_without + change.without
     news = new.log_z_guess + correction.pooled - known
     news_without = new.log_z_guess + correction.without - known_without
@@ -103,8 +113,9 @@ def follow(
     followed = TemperedChains(new.with_guess(log_z), positions, log_z_without, innovation, innovation_without)
     occupancy = jnp.sum(sums, axis=0) / jnp.sum(sums) / jnp.exp(new.log_prior)
     reading = Reading(
-        log_z, log_z_without[:, -1], innovation, innovation_without, occupancy, overlap, largest_field(rbm), num_bad
-    )
+        log_z, log_z_without[:, -1], innovation, innovation_without, occupancy, overlap, largest_field(rbm),
+        jnp.sum(num_bad),
+    )  # fmt: skip
     return followed, reading, moments
 
 
@@ -127,35 +138,52 @@ class _Jackknifed(NamedTuple):
         return cls(_log(tops) - _log(bottoms), _log(tops - above) - _log(bottoms - below))
 
 
-def _forward_change(old: Ladder, new: Ladder, positions: Position) -> tuple[HiddenBitsState, _Jackknifed, Scalar]:
-    """The states with their fields under θ′, Δ_k, and the overlap of `Reading`."""
+def _by_group(told: Any) -> Any:
+    """What shares have told of their groups, with one axis of groups."""
+    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), told)
+
+
+def _own_numbers(positions: Position, spread: Spread) -> Int[Array, "group chain"]:
+    """The numbers of this device's chains among all."""
+    rungs = positions.rung
+    device = 0 if spread.mesh is None else jax.lax.axis_index(spread.mesh.axis_names[0])
+    return device * rungs.size + jnp.arange(rungs.size).reshape(rungs.shape)
+
+
+def _forward_sums(old: Ladder, new: Ladder, positions: Position) -> tuple[HiddenBitsState, tuple[Array, ...]]:
+    """The states with their fields under θ′, and sums over the chains of each group, for Δ_k and for the overlap."""
     assert isinstance(new.path, RBMPath)
     log_old = _each(old.path.log_densities)(positions.x)
     states = _each(new.path.state_of)(positions.x.v)
     log_ratio = _clip(_each(new.path.log_densities)(states) - log_old)
     share = jnp.nan_to_num(_each(old.rung_posterior)(log_old))
     weighted = share * jnp.exp(log_ratio)
-    change = _Jackknifed.log_ratio(jnp.sum(weighted, axis=1), jnp.sum(share, axis=1))
     target, ratio = share[..., -1], jnp.exp(log_ratio[..., -1])
-    overlap = jnp.sum(target * ratio) ** 2 / (jnp.sum(target) * jnp.sum(target * ratio**2) + _TINY)
-    return states, change, overlap
+    moments = (jnp.sum(target * ratio**power, axis=1) for power in range(3))
+    return states, (jnp.sum(weighted, axis=1), jnp.sum(share, axis=1), *moments)
 
 
-def _backward_change(old: Ladder, new: Ladder, positions: Position) -> _Jackknifed:
-    """Δ′_k."""
+def _overlap(weight: Array, first: Array, second: Array) -> Scalar:
+    """The overlap of `Reading`, from Σ q r^i for i = 0, 1, 2 of each group, r the ratio of new and old densities."""
+    return jnp.sum(first) ** 2 / (jnp.sum(weight) * jnp.sum(second) + _TINY)
+
+
+def _backward_sums(old: Ladder, new: Ladder, positions: Position) -> tuple[None, tuple[ByGroup, ByGroup]]:
+    """Sums over the chains of each group for Δ′_k."""
     assert isinstance(old.path, RBMPath)
     log_new = _each(new.path.log_densities)(positions.x)
     log_old = _each(old.path.log_densities)(_each(old.path.state_of)(positions.x.v))
     share = jnp.nan_to_num(_each(new.rung_posterior)(log_new))
     weighted = share * jnp.exp(_clip(log_old - log_new))
-    return _Jackknifed.log_ratio(jnp.sum(share, axis=1), jnp.sum(weighted, axis=1))
+    return None, (jnp.sum(share, axis=1), jnp.sum(weighted, axis=1))
 
 
-def _sweep(key: Key, ladder: Ladder, positions: Position, num_sweeps: int) -> tuple[Position, ByGroup, Array, Moments]:
-    """The chains after the sweeps, Σ q(k | x) of each group, draws that were not finite, and the target's moments."""
+def _sweep(
+    key: Key, ladder: Ladder, num_sweeps: int, positions: Position, numbers: Int[Array, "group chain"]
+) -> tuple[Position, tuple[ByGroup, Array, MomentSums]]:
+    """The chains after the sweeps; Σ q(k | x) and draws that were not finite by group, and sums for the moments."""
     path = ladder.path
     assert isinstance(path, RBMPath)
-    numbers = jnp.arange(positions.rung.size).reshape(positions.rung.shape)
     empty = TemperingStats.empty(ladder, any_range=False)
     records = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (*numbers.shape, *leaf.shape)), empty)
     # The first round takes the remainder, so that the last one ends with the last sweep.
@@ -175,8 +203,8 @@ def _sweep(key: Key, ladder: Ladder, positions: Position, num_sweeps: int) -> tu
     nothing = MomentSums.empty(*path.weights.shape)
     first = (positions, records, jnp.zeros((), jnp.int32), nothing)
     (positions, records, _, moments), _ = jax.lax.scan(one_round, first, ends)
-    sums = jnp.sum(records.posterior_sum.total, axis=1)
-    return positions, sums, jnp.sum(records.num_nonfinite), moments.mean()
+    sums, num_bad = jnp.sum(records.posterior_sum.total, axis=1), jnp.sum(records.num_nonfinite, axis=1)
+    return positions, (sums, num_bad, moments)
 
 
 def _correction(sums: ByGroup, log_prior: PerRung) -> _Jackknifed:

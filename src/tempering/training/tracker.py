@@ -24,6 +24,7 @@ from tempering.sampling.directory import filled
 from tempering.training.anchor import Anchor, find_anew, left_out
 from tempering.training.outcomes import Tracked
 from tempering.training.settings import check_alpha
+from tempering.training.spread import Spread
 from tempering.training.tempered import Reading, TemperedChains, follow
 from tempering.verdicts import Finding, Verdict
 from tempering.warmups import AnnealedStart
@@ -299,7 +300,8 @@ def as_rbm(parameters: Parameters) -> RBM:
 def _follow(
     key: Key, chains: TemperedChains, rbm: Parameters, alpha: float, num_sweeps: int
 ) -> tuple[TemperedChains, Reading]:
-    return follow(key, chains, rbm, jnp.asarray(alpha, jnp.float32), num_sweeps, is_backward=False)[:2]
+    step = jnp.asarray(alpha, jnp.float32)
+    return follow(key, chains, rbm, step, num_sweeps, is_backward=False, spread=Spread())[:2]
 
 
 def _jackknife(left_out: Any) -> float:

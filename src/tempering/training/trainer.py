@@ -1,7 +1,7 @@
 """Training an RBM by stochastic gradient ascent, with the likelihood tracked on the way."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
@@ -12,7 +12,8 @@ from jaxtyping import Array, Float
 from tempering._errors import InputError
 from tempering._memory import check_memory
 from tempering._signatures import suggests
-from tempering._types import Key, Scalar
+from tempering._types import Scalar
+from tempering.kernels import Position
 from tempering.models import RBM
 from tempering.models.rbm.batch import Chains, Moments, Parameters, moments_of, product
 from tempering.sampling.directory import filled
@@ -22,6 +23,7 @@ from tempering.training.phases import AbstractNegativePhase, loss_gradient
 from tempering.training.phases import ContrastiveDivergence as CD
 from tempering.training.phases import PersistentContrastiveDivergence as PCD
 from tempering.training.settings import TrainSettings
+from tempering.training.spread import Spread
 from tempering.training.tempered import Reading, TemperedChains, follow
 from tempering.training.tracker import TRACKER_SWEEPS, Tracker, as_rbm, device_parameters
 
@@ -31,6 +33,9 @@ _MAX_ROWS = 10_000  # rows whose likelihood is evaluated: more hardly add precis
 _ONLY_IN_RUNS = "`TrainingRun(settings=RunSettings(...))` has it, and so has `tempering train`."
 _COPIES = 4  # of the weights, at least: themselves, their gradient, the optimizer's, and the best ones
 _STARTS = 2**31 - 1  # part of the random key, far from the numbers of updates
+
+
+_How: TypeAlias = tuple[int, AbstractNegativePhase | None, Any]  # sweeps of tempered chains, and the optimizer
 
 
 class TrainingState(eqx.Module):
@@ -68,7 +73,8 @@ class Trainer:
     trainer.rbm
     ```
 
-    A `TrainingRun` adds checkpoints, pretraining, checks by AIS and early stopping.
+    A `TrainingRun` adds checkpoints, pretraining, checks by AIS and early stopping. The tempered chains are spread over
+    all devices, and over all processes in a program that has called `jax.distributed.initialize`.
 
     Caveats: the error of a likelihood is that of log Z. A mode of the model that no chain has entered is in no error.
     """
@@ -138,6 +144,8 @@ class Trainer:
         self._order: tuple[int, np.ndarray] | None = None  # of the rows in the present epoch
         self.optimizer, self.phase = _make_optimizer(settings), _make_phase(settings)
         self.tracker = _make_tracker(settings, rbm, self.data.mean(axis=0))
+        self._spread = Spread() if self.tracker is None else Spread.over_all_devices(self.tracker.num_groups)
+        self._placed_rows = self._spread.placed(self.rows)
         start = device_parameters(rbm)
         logits = jnp.asarray(rbm.base_logits(self.data.mean(axis=0)), jnp.float32)
         key_start = jax.random.fold_in(self.key, _STARTS)
@@ -172,8 +180,8 @@ class Trainer:
         chains = tracker.chains if tracker is not None and is_followed else None
         how = (settings.num_sweeps if settings.method == "tempered" else TRACKER_SWEEPS, self.phase, self.optimizer)
         key, batch = jax.random.fold_in(self.key, self.num_updates), self._batch(self.num_updates)
-        inputs = (batch, self.rows if is_due else {}, jnp.float32(settings.alpha))
-        self.state, chains, reading, log_densities = _update(key, how, self.state, chains, *inputs)
+        inputs = (key, batch, jnp.float32(settings.alpha))
+        chains, reading, log_densities = self._updated(how, inputs, chains, self._placed_rows if is_due else {})
         self.num_updates = number
         if tracker is not None and chains is not None:
             tracker.advance(chains, reading if settings.is_tracked else None)
@@ -202,6 +210,18 @@ class Trainer:
         if self.tracker is not None:
             self.tracker.restore(numbers["tracker"], arrays)
 
+    def _updated(
+        self, how: _How, inputs: Any, chains: TemperedChains | None, rows: dict[str, Chains]
+    ) -> tuple[TemperedChains | None, Reading | None, dict[str, Scalar]]:
+        """Make an update of the state, with the chains shared out to the devices."""
+        spread, positions = self._spread, None
+        if chains is not None:
+            positions, chains = chains.positions, _with_positions(chains, None)
+        positions = spread.placed(positions, is_shared_out=True)
+        positions, found = _update(spread, how, positions, (*spread.placed((inputs, self.state, chains)), rows))
+        self.state, chains, reading, log_densities = spread.local(found)
+        return None if chains is None else _with_positions(chains, positions), reading, log_densities
+
     def _batch(self, number: int) -> Chains:
         """Rows in an order that depends on the seed and the epoch alone, so that a resumed run sees the same."""
         size = min(self.settings.batch_size, len(self.data))
@@ -212,24 +232,35 @@ class Trainer:
 
 
 @eqx.filter_jit
-def _update(
-    key: Key, how: tuple[int, AbstractNegativePhase | None, Any], state: TrainingState, chains: TemperedChains | None,
-    batch: Chains, rows: dict[str, Chains], alpha: Scalar,
-) -> tuple[TrainingState, TemperedChains | None, Reading | None, dict[str, Scalar]]:  # fmt: skip
+def _update(spread: Spread, how: _How, positions: Position | None, others: Any) -> tuple[Position | None, Any]:
+    """One update on every device: the new positions of its chains, and what is the same on all devices."""
     num_sweeps, phase, optimizer = how
-    key_phase, key_follow = jax.random.split(key)
-    rbm, phase_chains = state.parameters, state.phase
-    reading: Reading | None = None
-    model: Moments | None = None
-    if chains is not None:
-        chains, reading, model = follow(key_follow, chains, rbm, alpha, num_sweeps, is_backward=phase is None)
-    if phase is not None:
-        model, phase_chains = phase(key_phase, rbm, batch, phase_chains)
-    assert model is not None
-    changes, optimizer_state = optimizer.update(loss_gradient(moments_of(rbm, batch), model), state.optimizer, rbm)
-    changed = Parameters(*(old + change for old, change in zip(rbm, changes, strict=True)))
-    log_densities = {name: mean_log_density(rbm, some) for name, some in rows.items()}
-    return TrainingState(changed, optimizer_state, phase_chains), chains, reading, log_densities
+
+    def on_one_device(positions: Position | None, others: Any) -> tuple[Position | None, Any]:
+        (key, batch, alpha), state, chains, rows = others
+        key_phase, key_follow = jax.random.split(key)
+        rbm, phase_chains = state.parameters, state.phase
+        reading: Reading | None = None
+        model: Moments | None = None
+        if chains is not None:
+            chains = _with_positions(chains, positions)
+            chains, reading, model = follow(
+                key_follow, chains, rbm, alpha, num_sweeps, is_backward=phase is None, spread=spread
+            )
+            positions, chains = chains.positions, _with_positions(chains, None)
+        if phase is not None:
+            model, phase_chains = phase(key_phase, rbm, batch, phase_chains)
+        assert model is not None
+        changes, optimizer_state = optimizer.update(loss_gradient(moments_of(rbm, batch), model), state.optimizer, rbm)
+        changed = Parameters(*(old + change for old, change in zip(rbm, changes, strict=True)))
+        log_densities = {name: mean_log_density(rbm, some) for name, some in rows.items()}
+        return positions, (TrainingState(changed, optimizer_state, phase_chains), chains, reading, log_densities)
+
+    return spread.run(on_one_device, positions, others)
+
+
+def _with_positions(chains: TemperedChains, positions: Position | None) -> TemperedChains:
+    return eqx.tree_at(lambda chains: chains.positions, chains, positions, is_leaf=lambda leaf: leaf is None)
 
 
 @eqx.filter_jit

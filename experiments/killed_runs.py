@@ -1,0 +1,134 @@
+"""One long run of `estimate` and one of `train`, killed again and again: in the end the bits of the run left alone.
+
+    python experiments/killed_runs.py                 # 200 SIGKILLs and 50 SIGTERMs of each; about half an hour
+    python experiments/killed_runs.py --kills 20 --terms 5
+
+A signal comes after a random number of checkpoints and a random time, so that starting, sampling, writing and ending
+are all hit. Every call must end as its signal says, without a traceback and without a warning of a damaged file.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import shlex
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+import tempering.cli  # before forking, and before JAX starts its threads
+from tempering.training import session
+
+RECORD = Path(__file__).parents[1] / "benchmarks" / "results" / "killed_runs.json"
+MODEL = "rbm:12x8:0.4"
+ESTIMATE = shlex.split(f"estimate {MODEL} --chains 60 --rungs 6 --sweeps 250000 --warmup annealed --json --quiet")
+TRAIN = shlex.split("--hidden 6 --updates 1200 --chains 40 --sweeps 2 --rungs 6 --batch 20 --json --no-plot --quiet")
+RESULTS = {"estimate": ("result.npz",), "train": ("model.npz", "metrics.jsonl")}
+
+
+def child(arguments: list[str], errors: Path) -> int:
+    """Start the command line in a process of its own, which need not import anything; returns its number."""
+    number = os.fork()
+    if number:
+        return number
+    for target, descriptor in (("/dev/null", 1), (str(errors), 2)):
+        os.dup2(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), descriptor)
+    session.SAVE_SECONDS = 0.0  # a checkpoint after every update, not only every half minute
+    sys.argv = ["tempering", *arguments]
+    try:
+        tempering.cli.main()
+    except SystemExit as ended:
+        sys.stderr.flush()
+        os._exit(ended.code if isinstance(ended.code, int) else 1)
+    os._exit(0)
+
+
+def stamp(file: Path) -> tuple[int, int]:
+    try:
+        status = file.stat()
+    except OSError:
+        return 0, 0
+    return status.st_ino, status.st_mtime_ns
+
+
+def ended_by(number: int, kind: signal.Signals, directory: Path, rng: random.Random) -> int:
+    """Send the signal after some checkpoints; the status with which the process ended, negative for a signal."""
+    wanted, seen, before = rng.choice((0, 1, 2, 3, 5, 8)), 0, stamp(directory / "checkpoint")
+    until = time.monotonic() + (rng.uniform(0, 3) if wanted == 0 else 120)
+    while time.monotonic() < until and (wanted == 0 or seen < wanted):
+        found, status = os.waitpid(number, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status)
+        now = stamp(directory / "checkpoint")
+        seen, before = seen + (now != before), now
+        time.sleep(0.0005)
+    time.sleep(rng.uniform(0, 0.02))
+    os.kill(number, kind)
+    return os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
+
+
+def digest(directory: Path, command: str) -> str:
+    """Of all numbers that the run wrote."""
+    found = hashlib.sha256()
+    for name in RESULTS[command]:
+        if name.endswith(".npz"):
+            with np.load(directory / name) as archive:
+                for member in sorted(set(archive.files) - {"result"}):  # whose text says how long it took
+                    found.update(member.encode() + archive[member].tobytes())
+        else:
+            found.update((directory / name).read_bytes())
+    return found.hexdigest()
+
+
+def study(command: str, arguments: list[str], folder: Path, num_kills: int, num_terms: int) -> dict:
+    whole, cut, errors = folder / f"{command}_whole", folder / f"{command}_cut", folder / "errors.txt"
+    os.waitpid(child([*arguments, "--out", str(whole)], errors), 0)
+    rng = random.Random(f"{command} 7")
+    kinds = [signal.SIGKILL] * num_kills + [signal.SIGTERM] * num_terms
+    rng.shuffle(kinds)
+    counts = {"SIGKILL": 0, "SIGTERM": 0}
+    problems, statuses, status = [], {}, None
+    for kind in kinds:
+        status = ended_by(child([*arguments, "--resume", "--out", str(cut)], errors), kind, cut, rng)
+        told = errors.read_text()
+        statuses[str(status)] = statuses.get(str(status), 0) + 1
+        if "Traceback" in told or "Warning" in told or "Error" in told or status not in (-9, -15, 143, 0, 3):
+            problems.append(f"{kind.name}: status {status}: {told[-300:]}")
+        if status in (0, 3):
+            break
+        counts[kind.name] += 1
+    if status not in (0, 3):
+        status = os.waitstatus_to_exitcode(os.waitpid(child([*arguments, "--resume", "--out", str(cut)], errors), 0)[1])
+    is_same = digest(cut, command) == digest(whole, command)
+    return {"signals": counts, "statuses": statuses, "problems": problems, "last_status": status, "same_bits": is_same}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--terms", type=int, default=50)
+    parser.add_argument("--only", choices=tuple(RESULTS))
+    asked = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="killed_"))
+    rng = np.random.default_rng(3)
+    rows = folder / "rows.npz"
+    np.savez(rows, (rng.random((120, 10)) < rng.uniform(0.1, 0.9, 10)).astype(np.uint8))
+    commands = {"estimate": ESTIMATE, "train": ["train", str(rows), *TRAIN]}
+    record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    for command, arguments in commands.items():
+        if asked.only in (None, command):
+            record[command] = study(command, arguments, folder, asked.kills, asked.terms)
+            print(command, json.dumps(record[command]), flush=True)
+            RECORD.write_text(json.dumps(record, indent=1) + "\n")
+    shutil.rmtree(folder)
+    sys.exit(any(told["problems"] or not told["same_bits"] for told in record.values()))
+
+
+if __name__ == "__main__":
+    main()
