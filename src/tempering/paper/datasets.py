@@ -78,7 +78,7 @@ def fetched(name: str, directory: Path, say: Callable[[str], None]) -> Path:
         arrays = dataset.convert(contents)
         _check(arrays, dataset, "What was downloaded for " + name)
         directory.mkdir(parents=True, exist_ok=True)
-        np.savez_compressed(file, **arrays)
+        np.savez_compressed(file, **arrays)  # pyright: ignore[reportArgumentType]  arrays only
         return file
     with np.load(file, allow_pickle=False) as archive:
         _check(dict(archive), dataset, str(file))

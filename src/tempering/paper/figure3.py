@@ -29,7 +29,7 @@ def make(setting: Setting) -> Made:
             rows += _rows(panel, rbm, data, truths[panel], num_sweeps, seeds)
     notes = (
         f"784×500 is the paper's own RBM: log Z = {REFERENCE_500}, published {FIGURE3_LOG_Z['784×500']}. The weights "
-        f"of its 784×100 RBM (log Z = {FIGURE3_LOG_Z['784×100']}) were not published; ours is another one, with log Z = "
+        f"of its 784×100 RBM (log Z = {FIGURE3_LOG_Z['784×100']}) were not published; ours is another, with log Z = "
         f"{truths['784×100']:.2f} by a long run, so that its errors are not those of the same problem.",
         "RTS is our default: a sequential Monte Carlo start and heavier ends. Its warm-up comes on top of the sweeps, "
         "as the paper's does in the second row.",

@@ -9,7 +9,6 @@ from typing import Any
 
 import jax
 import numpy as np
-from scipy.special import logsumexp
 
 from tempering.estimators import mbar, rts, ti, ts
 from tempering.ladder import AbstractPath, Ladder, uniform_betas
@@ -104,7 +103,7 @@ def _stats(ladder: Ladder, features: np.ndarray, rungs: np.ndarray, slope_matrix
     """The statistics of draws that were picked, as a run would have gathered them: one chain, one block."""
     log_prior, guess = (np.asarray(a, np.float64) for a in (ladder.log_prior, ladder.log_z_guess))
     log_joint = features @ ladder.path.feature_matrix().T + log_prior - guess
-    posterior = np.exp(log_joint - logsumexp(log_joint, axis=1, keepdims=True))
+    posterior = np.exp(log_joint - np.logaddexp.reduce(log_joint, axis=1, keepdims=True))
     slopes = features @ slope_matrix.T
     num_rungs, none = len(log_prior), np.zeros(1, np.int64)
     own = slopes[np.arange(len(rungs)), rungs]

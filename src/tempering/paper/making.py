@@ -179,8 +179,8 @@ def draw_rmse(ax: "Axes", theme: style.Theme, rows: Sequence[Row], title: str, x
     for method in dict.fromkeys(row.method for row in rows):
         mine = [row for row in rows if row.method == method]
         ax.plot([row.at for row in mine], [row.ours for row in mine], "o-", ms=4, color=colours[method], label=method)
-        known = [row for row in mine if row.published is not None]
-        ax.plot([row.at for row in known], [row.published for row in known], "x:", ms=5, color=colours[method], lw=1)
+        known = [(row.at, row.published) for row in mine if row.published is not None]
+        ax.plot([at for at, _ in known], [value for _, value in known], "x:", ms=5, color=colours[method], lw=1)
     ax.set(xscale="log", yscale="log", xlabel=xlabel, ylabel="RMSE", title=title)
     style.plain_log_ticks(ax.xaxis, ax.yaxis)
     style.add_legend(ax, theme, fontsize=7)

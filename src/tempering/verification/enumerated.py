@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.special import expit, logsumexp
+from scipy.special import expit
 
 from tempering.ladder import Ladder
 from tempering.models import RBM, RBMPath
@@ -51,24 +51,24 @@ def log_densities(path: RBMPath) -> np.ndarray:
     visible, hidden = patterns(len(vbias)), patterns(len(hbias))
     energy = (visible @ vbias)[:, None] + visible @ weights @ hidden.T + hidden @ hbias  # (v, h)
     joint = (1 - betas) * (visible @ logits)[:, None, None] + betas * energy[:, :, None]
-    return logsumexp(joint, axis=1)
+    return np.logaddexp.reduce(joint, axis=1)
 
 
 def log_z(path: RBMPath) -> np.ndarray:
     """log Z_k."""
-    return logsumexp(log_densities(path), axis=0)
+    return np.logaddexp.reduce(log_densities(path), axis=0)
 
 
 def rung_posterior(log_f: np.ndarray, log_prior: np.ndarray, log_z_guess: np.ndarray) -> np.ndarray:
     """q(k | x): (state, rung)."""
     joint = log_f + log_prior - log_z_guess
-    return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+    return np.exp(joint - np.logaddexp.reduce(joint, axis=1, keepdims=True))
 
 
 def joint_law(log_f: np.ndarray, log_prior: np.ndarray, log_z_guess: np.ndarray) -> np.ndarray:
     """q(x, k): (state, rung), adds up to 1."""
     joint = log_f + log_prior - log_z_guess
-    return np.exp(joint - logsumexp(joint))
+    return np.exp(joint - np.logaddexp.reduce(joint))
 
 
 def gibbs_matrix(path: RBMPath, rung: int) -> np.ndarray:
@@ -117,7 +117,7 @@ def stats_from_law(
 def recording_from_law(path: RBMPath) -> Recording:
     """The same with exact transitions between rungs when x is redrawn exactly: P_jk = Σ_x p(x | j) q(k | x)."""
     log_f = log_densities(path)
-    law = np.exp(log_f - logsumexp(log_f, axis=0))
+    law = np.exp(log_f - np.logaddexp.reduce(log_f, axis=0))
     transitions = law.T @ rung_posterior(log_f, LOG_PRIOR, LOG_Z_GUESS)
     stats = stats_from_law(log_f)
     weighted = transitions * stats.visits[0, 0][:, None]
@@ -135,7 +135,7 @@ def slope_laws(path: RBMPath) -> tuple[np.ndarray, np.ndarray]:
     visible, hidden = patterns(len(vbias)), patterns(len(hbias))
     rise = (visible @ (vbias - logits))[:, None] + visible @ weights @ hidden.T + hidden @ hbias  # (v, h)
     joint = betas * (rise - rise.min())[:, :, None]
-    given_v = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+    given_v = np.exp(joint - np.logaddexp.reduce(joint, axis=1, keepdims=True))
     mean = np.einsum("vhk,vh->vk", given_v, rise)
     return mean, np.einsum("vhk,vhk->vk", given_v, (rise[:, :, None] - mean[:, None, :]) ** 2)
 

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 
 from tempering.estimators import Adjusted
 from tempering.estimators.methods import METHODS, RunKind, TemperedRun
@@ -88,7 +87,7 @@ def _integrated(rule: str) -> np.ndarray:
     """∫ E dβ at both ends by the rule, from E and V = dE/dβ by enumeration."""
     path = exact.small_rbm().path(exact.BASE_FREQUENCIES, _FINE_BETAS)
     log_f, (slopes, curvatures) = exact.log_densities(path), exact.slope_laws(path)
-    law = np.exp(log_f - logsumexp(log_f, axis=0))
+    law = np.exp(log_f - np.logaddexp.reduce(log_f, axis=0))
     means = np.sum(law * slopes, axis=0)
     changes = np.sum(law * ((slopes - means) ** 2 + curvatures), axis=0)
     step = _FINE_BETAS[1]
@@ -112,7 +111,7 @@ def _continuous() -> BlockedStats:
 def _draws() -> ReducedDraws:
     """Every x at every rung with the weight n_k p_k(x); a function of x alone is added to log f, as it may be."""
     log_f = exact.log_densities(exact.small_path())
-    law = np.exp(log_f - logsumexp(log_f, axis=0))
+    law = np.exp(log_f - np.logaddexp.reduce(log_f, axis=0))
     num_states, num_rungs = log_f.shape
     shifted = log_f + np.linspace(-3, 5, num_states)[:, None]
     rungs = np.repeat(np.arange(num_rungs), num_states)
@@ -123,7 +122,7 @@ def _draws() -> ReducedDraws:
 def _passes_up() -> np.ndarray:
     """The log weights of every pass x_0 → x_1, each times its probability and their number, so that means are E[w]."""
     log_f, matrix = exact.log_densities(exact.small_path()), exact.gibbs_matrix(exact.small_path(), 1)
-    probability = np.exp(log_f[:, 0] - logsumexp(log_f[:, 0]))[:, None] * matrix
+    probability = np.exp(log_f[:, 0] - np.logaddexp.reduce(log_f[:, 0]))[:, None] * matrix
     first = np.broadcast_to((log_f[:, 1] - log_f[:, 0])[:, None], matrix.shape) + np.log(probability * matrix.size)
     second = np.broadcast_to(log_f[:, 2] - log_f[:, 1], matrix.shape)
     return np.stack([first.ravel(), second.ravel()], axis=1)
@@ -132,7 +131,7 @@ def _passes_up() -> np.ndarray:
 def _passes_down() -> np.ndarray:
     """The same for every pass down, x_1 → x_0. A move at the target leaves its law as it is, so x_1 follows it."""
     log_f, matrix = exact.log_densities(exact.small_path()), exact.gibbs_matrix(exact.small_path(), 1)
-    probability = np.exp(log_f[:, 2] - logsumexp(log_f[:, 2]))[:, None] * matrix
+    probability = np.exp(log_f[:, 2] - np.logaddexp.reduce(log_f[:, 2]))[:, None] * matrix
     first = np.broadcast_to((log_f[:, 1] - log_f[:, 2])[:, None], matrix.shape) + np.log(probability * matrix.size)
     second = np.broadcast_to(log_f[:, 0] - log_f[:, 1], matrix.shape)
     return np.stack([first.ravel(), second.ravel()], axis=1)

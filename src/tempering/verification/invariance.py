@@ -7,7 +7,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.special import logsumexp
 from scipy.stats import norm
 
 from tempering.bases import Bernoulli, Normal
@@ -44,7 +43,7 @@ def kernel_checks() -> Iterator[Check]:
     states = exact.states_of(path, exact.patterns(5))
     found = jax.vmap(path.log_densities)(states)
     yield check_equal("densities of an RBM", "sums over all hidden states", np.asarray(found), log_f, 2e-5)
-    law = np.exp(log_f - logsumexp(log_f, axis=0))
+    law = np.exp(log_f - np.logaddexp.reduce(log_f, axis=0))
     for rung in range(3):
         moved = _moved(BlockGibbs(), path, rung, states, law[:, rung])
         yield check_law(f"block Gibbs, rung {rung}", HOW, _counts(moved.v), law[:, rung])
@@ -90,7 +89,7 @@ def _bit_flips() -> Check:
         path = GeometricPath.create(lambda x: x @ coupling @ x, base, exact.BETAS)
         states = jnp.asarray(exact.patterns(5), jnp.float32)
         log_f = np.asarray(jax.vmap(path.log_densities)(states), np.float64)[:, _MIDDLE]
-        law = np.exp(log_f - logsumexp(log_f))
+        law = np.exp(log_f - np.logaddexp.reduce(log_f))
         return check_law("bit flips", HOW, _counts(_moved(BitFlips(2), path, _MIDDLE, states, law)), law)
 
 
@@ -121,10 +120,11 @@ class _Stay(AbstractMove):
 def _weights(states: Any, log_f: np.ndarray) -> Iterator[Check]:
     """What one step up and one step down add to the log weight of every state."""
     ladder, key = exact.small_ladder(), jax.random.key(0)
-    for name, kernel, start, expected in (
+    steps: tuple[tuple[str, Any, Any, tuple[int, int]], ...] = (
         ("annealing up", AnnealUp(_Stay()), lambda x: AnnealState(x, jnp.int32(1), jnp.int32(0), x), (2, 1)),
         ("annealing down", AnnealDown(_Stay()), lambda x: Position(x, jnp.int32(1)), (0, 1)),
-    ):
+    )
+    for name, kernel, start, expected in steps:
         _, added = jax.vmap(lambda x, kernel=kernel, start=start: kernel(key, ladder, start(x)))(states)
         change = log_f[:, expected[0]] - log_f[:, expected[1]]
         yield check_equal(name, "ratios of densities", np.asarray(added), change, 2e-5)
