@@ -29,7 +29,7 @@ def test_a_right_program_holds_without_runs(monkeypatch, capsys):
     assert verified(monkeypatch, capsys, [identities, kernel_checks]) == (0, [])
 
 
-@pytest.mark.slow(reason="a minute of short runs, which is what the command itself does")
+@pytest.mark.slow  # a minute of short runs, which is what the command itself does
 def test_a_right_program_holds():
     assert [check for check in checks.verify() if not check.is_passed] == []
 

@@ -68,7 +68,7 @@ def rung_posterior(log_f: np.ndarray, log_prior: np.ndarray, log_z_guess: np.nda
 def joint_law(log_f: np.ndarray, log_prior: np.ndarray, log_z_guess: np.ndarray) -> np.ndarray:
     """q(x, k): (state, rung), adds up to 1."""
     joint = log_f + log_prior - log_z_guess
-    return np.exp(joint - np.logaddexp.reduce(joint))
+    return np.exp(joint - np.logaddexp.reduce(joint, axis=None))
 
 
 def gibbs_matrix(path: RBMPath, rung: int) -> np.ndarray:

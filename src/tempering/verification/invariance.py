@@ -44,8 +44,9 @@ def kernel_checks() -> Iterator[Check]:
     found = jax.vmap(path.log_densities)(states)
     yield check_equal("densities of an RBM", "sums over all hidden states", np.asarray(found), log_f, 2e-5)
     law = np.exp(log_f - np.logaddexp.reduce(log_f, axis=0))
+    sweep = _step_of(BlockGibbs())
     for rung in range(3):
-        moved = _moved(BlockGibbs(), path, rung, states, law[:, rung])
+        moved = _moved(sweep, path, rung, states, law[:, rung])
         yield check_law(f"block Gibbs, rung {rung}", HOW, _counts(moved.v), law[:, rung])
     yield _rung_draw(states)
     yield _bit_flips()
@@ -54,12 +55,19 @@ def kernel_checks() -> Iterator[Check]:
     yield from _weights(states, log_f)
 
 
-def _moved(move: AbstractMove, path: Any, rung: int, states: Any, law: np.ndarray) -> Any:
+def _moved(step: Any, path: Any, rung: int, states: Any, law: np.ndarray) -> Any:
     """States after one move from independent draws of the law."""
     rows = np.random.default_rng(rung).choice(len(law), NUM_DRAWS, p=law / law.sum())
     keys = jax.random.split(jax.random.key(rung), NUM_DRAWS)
     starts = jax.tree.map(lambda leaf: leaf[rows], states)
-    return eqx.filter_jit(jax.vmap(lambda key, x: move(key, path, jnp.int32(rung), x)[0]))(keys, starts)
+    return step(path, jnp.int32(rung), keys, starts)
+
+
+def _step_of(move: AbstractMove) -> Any:
+    """One move of many states, compiled once for all rungs, and anew for each call of `kernel_checks`."""
+    return eqx.filter_jit(
+        lambda path, rung, keys, states: jax.vmap(lambda k, x: move(k, path, rung, x)[0])(keys, states)
+    )
 
 
 def _counts(v: Any) -> np.ndarray:
@@ -90,7 +98,7 @@ def _bit_flips() -> Check:
         states = jnp.asarray(exact.patterns(5), jnp.float32)
         log_f = np.asarray(jax.vmap(path.log_densities)(states), np.float64)[:, _MIDDLE]
         law = np.exp(log_f - np.logaddexp.reduce(log_f))
-        return check_law("bit flips", HOW, _counts(_moved(BitFlips(2), path, _MIDDLE, states, law)), law)
+        return check_law("bit flips", HOW, _counts(_moved(_step_of(BitFlips(2.0)), path, _MIDDLE, states, law)), law)
 
 
 def _continuous_move(move: AbstractMove) -> Check:
@@ -104,8 +112,7 @@ def _continuous_move(move: AbstractMove) -> Check:
     law = norm(beta * mean / scale**2 / precision, precision**-0.5)
     starts = law.rvs((NUM_DRAWS, 2), random_state=np.random.default_rng(5))
     keys = jax.random.split(jax.random.key(5), NUM_DRAWS)
-    step = eqx.filter_jit(jax.vmap(lambda key, x: move(key, path, jnp.int32(_MIDDLE), x)[0]))
-    moved = np.asarray(step(keys, jnp.asarray(starts, jnp.float32)))[:, 0]
+    moved = np.asarray(_step_of(move)(path, jnp.int32(_MIDDLE), keys, jnp.asarray(starts, jnp.float32)))[:, 0]
     counts = np.bincount((law.cdf(moved) * _NUM_CELLS).astype(int), minlength=_NUM_CELLS)[:_NUM_CELLS]
     return check_law(type(move).__name__, HOW, counts, np.full(_NUM_CELLS, 1 / _NUM_CELLS))
 
