@@ -16,13 +16,18 @@ from tempering.sampling import Setup, walk_stages
 from tempering.stats import BlockedStats
 from tempering.warmups import InitialIterations
 
-NUM_RUNGS, NUM_ITERATIONS, NUM_SWEEPS, NUM_CHAINS = 100, 8, 50, 100
-KINDS = {"with Rao-Blackwellization": True, "without": False}
-_SHOWN = (1, 2, 4, 8)
+NUM_RUNGS, NUM_ITERATIONS, NUM_SWEEPS, NUM_CHAINS = 100, 16, 50, 100
+UNEVENNESS = "largest |K ĉ_k − 1|"
+WITH, WITHOUT = "with Rao-Blackwellization", "without"
+KINDS = {WITH: True, WITHOUT: False}
+_SHOWN = (1, 2, 4, 8, 16)
 
 
 def make(setting: Setting) -> Made:
-    """Eight iterations of 50 sweeps of 100 chains, from Ẑ_k = 1; over 20 seeds, of which the first is shown."""
+    """Iterations of 50 sweeps of 100 chains, from Ẑ_k = 1; over 20 seeds, of which the first is shown.
+
+    The paper shows eight; ours go on to 16, because our RBM has a longer ladder to climb.
+    """
     rbm, rows = setting.mnist_rbm(10), setting.mnist_rows()
     truth, frequencies = rbm.exact_log_z(), rows.mean(axis=0)
     seeds = range(setting.either(20, 5))
@@ -32,15 +37,15 @@ def make(setting: Setting) -> Made:
         for i in range(NUM_ITERATIONS):
             uneven = np.mean([np.abs(NUM_RUNGS * run["occupancy"][i] - 1).max() for run in runs])
             off = np.sqrt(np.mean([(run["log_z"][i][-1] - truth) ** 2 for run in runs]))
-            numbers.append(
-                Row(kind, f"iteration {i + 1}", i + 1, "largest |K ĉ_k − 1|", float(uneven), None, len(runs))
-            )
+            numbers.append(Row(kind, f"iteration {i + 1}", i + 1, UNEVENNESS, float(uneven), None, len(runs)))
             numbers.append(Row(kind, f"iteration {i + 1}", i + 1, "RMSE", float(off), None, len(runs)))
     low, high = FIGURE1_LOG_Z
+    last = {row.panel: row.ours for row in numbers if row.at == NUM_ITERATIONS and row.quantity != "RMSE"}
     notes = (
         f"The weights of the paper's 784×10 RBM were not published: its log Ẑ_k lie between {low:.0f} and {high:.0f}. "
         f"Ours is another one, with log Z = {truth:.3f} by enumeration.",
-        "As in the paper, ĉ_k is flat after eight iterations with Rao-Blackwellization, and jagged without it.",
+        f"The paper's ĉ_k is flat at 1/K after eight iterations with Rao-Blackwellization, and jagged without it. "
+        f"Ours is off by {last[WITH]:.0%} at most after {NUM_ITERATIONS} with it, {last[WITHOUT]:.0%} without.",
     )
     return Made(
         "Figure 1: initial iterations, RBM 784×10, K = 100", tuple(numbers), notes,
@@ -83,14 +88,14 @@ def _curves(runs: dict[str, dict[str, list[np.ndarray]]]) -> dict[str, Sequence[
 
 
 def _draw(axes: Sequence[Any], theme: style.Theme, runs: dict[str, dict[str, list[np.ndarray]]]) -> None:
-    shades = dict(zip(_SHOWN, (theme.faint, theme.green, theme.orange, theme.blue), strict=True))
+    shades = dict(zip(_SHOWN, (theme.faint, theme.red, theme.green, theme.orange, theme.blue), strict=True))
     for pair, (kind, run) in zip((axes[:2], axes[2:]), runs.items(), strict=True):
         for number in _SHOWN:
             rungs = np.arange(1, NUM_RUNGS + 1)
             pair[0].plot(rungs, run["log_z"][number - 1], color=shades[number], lw=1.2, label=f"iteration {number}")
             pair[1].plot(rungs, np.log(run["occupancy"][number - 1]), color=shades[number], lw=1.0)
         pair[1].axhline(-np.log(NUM_RUNGS), color=theme.ink, lw=0.8, ls="--")
-        pair[0].set(xlabel="k", ylabel="log Ẑ_k", title=kind)
-        pair[1].set(xlabel="k", ylabel="log ĉ_k", title=f"{kind}; dashed: 1/K")
+        pair[0].set(xlabel="k", ylabel=r"$\log \hat{Z}_k$", title=kind)
+        pair[1].set(xlabel="k", ylabel=r"$\log \hat{c}_k$", title="dashed: 1/K")
         pair[1].set_ylim(-12, 0)
     style.add_legend(axes[0], theme, fontsize=7)

@@ -66,5 +66,4 @@ def _draw(axes: Sequence[Any], theme: style.Theme, rows: list[Row]) -> None:
             ax.plot(at, [np.log(row.ours) for row in mine], "o-", ms=4, color=colours[method], label=method)
             ax.plot(at, FIGURE2[method], "x:", ms=5, lw=1, color=colours[method])
         ax.set(xlabel="samples of one chain", ylabel="log RMSE", title=f"{panel}; dotted: published")
-        ax.title.set_fontsize(9)
     style.add_legend(axes[0], theme, fontsize=7)

@@ -147,6 +147,9 @@ class Made:
         for ax in axes:
             style.dress(ax, style.LIGHT)
         self.draw(axes, style.LIGHT)
+        for ax in axes:
+            for text in (ax.title, ax.xaxis.label, ax.yaxis.label):
+                text.set_fontsize(9)
         figure.suptitle(self.title, fontsize=11, color=style.LIGHT.ink)
         style.write_figure(axes[0], file)
 
