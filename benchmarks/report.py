@@ -25,8 +25,9 @@ INTRODUCTION = """# Measured
 
 This page shows how accurate the estimates are, how often the intervals hold, and what everything costs. It is for
 readers who want evidence. Every table was made by a script in the repository, which is named above it together with the
-commit and the kind of machine; what the paper published was read off its figures by eye. A table that was made before the
-code it measures was changed says so. `make study` makes again what is not up to date, and goes on where it was interrupted.
+commit and the kind of machine; what the paper published was read off its figures by eye. A table that was made before
+the code it measures was changed says so. `make study` makes again what is not up to date, and goes on where it was
+interrupted.
 
 *Claimed error* is the standard error that a run reports. *Coverage* is how often the interval contains the truth.
 *Good* counts the runs whose [verdict](../guides/verdicts.md) is good.
@@ -452,9 +453,7 @@ def off_in_words(rows: Iterable[tuple[str, float | None, int]]) -> str:
     ]
     if not off:
         return "No coverage of runs that were called good differs from 95 % by more than chance."
-    return (
-        f"Of the runs that were called good, the coverage differs from 95 % by more than chance for {'; '.join(off)}."
-    )
+    return f"Of runs that were called good, the coverage differs from 95 % by more than chance for {'; '.join(off)}."
 
 
 def reproduced(name: str) -> str:

@@ -83,11 +83,7 @@ def main() -> None:
     for number, study in enumerate(to_do):
         print(f"[{number + 1} of {len(to_do)}] {study.script} {' '.join(study.arguments)}", flush=True)
         subprocess.run([sys.executable, str(ages.ROOT / study.script), *study.arguments], check=True)
-        subprocess.run(
-            [sys.executable, str(ages.ROOT / "experiments" / "ages.py"), "--write"],
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
+        ages.write_list()
         subprocess.run([sys.executable, str(ages.ROOT / "benchmarks" / "report.py")], check=True)
 
 
