@@ -7,7 +7,7 @@ import numpy as np
 
 from tempering.api import estimate
 from tempering.models import RBM
-from tempering.paper.making import Made, Row, Setting, colours_of, draw_rmse, rmse
+from tempering.paper.making import Made, Row, Setting, draw_rmse, rmse
 from tempering.paper.published import FIGURE3, FIGURE3_LOG_Z
 from tempering.paper.runs import PAPERS_WARMUP, REFERENCE_500, compared_errors, paper_rts_errors, rts_errors
 from tempering.plots import style
@@ -23,8 +23,8 @@ def make(setting: Setting) -> Made:
     for panel, rbm in (("784×500", setting.salakhutdinov_rbm()), ("784×100", setting.mnist_rbm(100))):
         if panel not in truths:
             truths[panel] = _reference(rbm, data, setting)
-        for num_sweeps in setting.either((1000, 10_000, 100_000), (1000,)):
-            seeds = range(setting.either(20 if num_sweeps > 10_000 else 50, 4))
+        for num_sweeps in setting.either((1000, 10_000, 100_000), (300, 1000)):
+            seeds = range(setting.either(20 if num_sweeps > 10_000 else 50, 3))
             setting.say(f"{panel}, {num_sweeps} sweeps, {len(seeds)} runs of each method")
             rows += _rows(panel, rbm, data, truths[panel], num_sweeps, seeds)
     notes = (
@@ -66,7 +66,6 @@ def _reference(rbm: RBM, data: np.ndarray, setting: Setting) -> float:
 
 
 def _draw(axes: Sequence[Any], theme: style.Theme, rows: list[Row]) -> None:
-    colours = colours_of(METHODS, theme)
     for ax, panel in zip(axes, FIGURE3, strict=True):
         mine = [row for row in rows if row.panel == panel and row.quantity == "RMSE"]
-        draw_rmse(ax, theme, mine, f"{panel}; dotted: published", "Gibbs sweeps", colours)
+        draw_rmse(ax, theme, mine, FIGURE3[panel], f"{panel}; dotted: published", "Gibbs sweeps")

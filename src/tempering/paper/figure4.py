@@ -13,7 +13,7 @@ import numpy as np
 from tempering.estimators import mbar, rts, ti, ts
 from tempering.ladder import AbstractPath, Ladder, uniform_betas
 from tempering.models import RBM
-from tempering.paper.making import Made, Row, Setting, colours_of, draw_rmse, rmse
+from tempering.paper.making import Made, Row, Setting, draw_rmse, rmse
 from tempering.paper.published import FIGURE4, FIGURE4_RUNGS
 from tempering.paper.runs import REFERENCE_500, compared_errors
 from tempering.plots import style
@@ -124,4 +124,6 @@ def _stats(ladder: Ladder, features: np.ndarray, rungs: np.ndarray, slope_matrix
 def _draw(axes: Sequence[Any], theme: style.Theme, rows: list[Row]) -> None:
     for ax, panel in zip(axes, PANELS, strict=True):
         mine = [row for row in rows if row.panel == panel]
-        draw_rmse(ax, theme, mine, panel, "number of rungs K", colours_of([*OURS], theme))
+        known = {name: dict(zip(FIGURE4_RUNGS, values, strict=True)) for name, values in FIGURE4.items()}
+        known = known if panel == PANELS[0] else {}  # of another design
+        draw_rmse(ax, theme, mine, known, panel, "number of rungs K")

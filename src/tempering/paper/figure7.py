@@ -7,7 +7,7 @@ import numpy as np
 
 from tempering.api import estimate
 from tempering.models import MomentAveragedRBM
-from tempering.paper.making import Made, Row, Setting, colours_of, draw_rmse, rmse
+from tempering.paper.making import Made, Row, Setting, draw_rmse, rmse
 from tempering.paper.published import FIGURE7, FIGURE7_KNOT
 from tempering.paper.runs import REFERENCE_500, compared_errors, rts_errors
 from tempering.plots import style, transitions
@@ -62,5 +62,5 @@ def _knot(result: Result) -> float:
 
 def _draw(axes: Sequence[Any], theme: style.Theme, rows: list[Row], linear: Result) -> None:
     mine = [row for row in rows if row.quantity == "RMSE"]
-    draw_rmse(axes[0], theme, mine, "dotted: published", "Gibbs sweeps", colours_of(METHODS, theme))
+    draw_rmse(axes[0], theme, mine, FIGURE7, "dotted: published", "Gibbs sweeps")
     transitions(linear, ax=axes[1], theme="light")

@@ -9,7 +9,7 @@ import numpy as np
 
 from tempering.api import estimate
 from tempering.models import RBM
-from tempering.paper.making import Made, Row, Setting, colours_of, draw_rmse, rmse
+from tempering.paper.making import Made, Row, Setting, draw_rmse, rmse
 from tempering.paper.published import FIGURE8
 from tempering.paper.runs import compared_errors
 from tempering.plots import style
@@ -27,7 +27,7 @@ def make(setting: Setting) -> Made:
     reference = estimate(large, base, num_sweeps=num_sweeps, num_chains=num_chains, seed=10**6, progress=False)
     rows = []
     for panel, rbm, truth in (("784×10", small, small.exact_log_z()), ("784×200", large, reference.log_z)):
-        for length in setting.either((1000, 10_000, 100_000), (1000,)):
+        for length in setting.either((1000, 10_000, 100_000), (300, 1000)):
             seeds = range(setting.either(20, 5))
             setting.say(f"{panel}, {length} sweeps, {len(seeds)} runs")
             found = compared_errors(
@@ -69,4 +69,4 @@ def _trained(data: np.ndarray, setting: Setting) -> RBM:
 def _draw(axes: Sequence[Any], theme: style.Theme, rows: list[Row]) -> None:
     for ax, panel in zip(axes, FIGURE8, strict=True):
         mine = [row for row in rows if row.panel == panel]
-        draw_rmse(ax, theme, mine, f"{panel}; dotted: published", "Gibbs sweeps", colours_of([*METHODS], theme))
+        draw_rmse(ax, theme, mine, FIGURE8[panel], f"{panel}; dotted: published", "Gibbs sweeps")

@@ -2,7 +2,7 @@
 
 import csv
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -168,22 +168,30 @@ def colours_of(methods: Sequence[str], theme: style.Theme) -> dict[str, str]:
     return {name: palette[i % len(palette)] for i, name in enumerate(dict.fromkeys(methods))}
 
 
-def draw_rmse(ax: "Axes", theme: style.Theme, rows: Sequence[Row], title: str, xlabel: str, colours: dict) -> None:
+def draw_rmse(
+    ax: "Axes",
+    theme: style.Theme,
+    rows: Sequence[Row],
+    published: Mapping[str, Mapping[int, float]],
+    title: str,
+    xlabel: str,
+) -> None:
     """RMSE against the horizontal axis, both logarithmic: ours as full lines, the published values dotted.
 
     Args:
         ax: Where to draw.
         theme: The colours.
         rows: Of one panel.
+        published: The published values of each method, also where we have none.
         title: Of the panel.
         xlabel: Of the horizontal axis.
-        colours: Of the methods.
     """
+    colours = colours_of([row.method for row in rows], theme)
     for method in dict.fromkeys(row.method for row in rows):
         mine = [row for row in rows if row.method == method]
         ax.plot([row.at for row in mine], [row.ours for row in mine], "o-", ms=4, color=colours[method], label=method)
-        known = [(row.at, row.published) for row in mine if row.published is not None]
-        ax.plot([at for at, _ in known], [value for _, value in known], "x:", ms=5, color=colours[method], lw=1)
+        known = published.get(method, {})
+        ax.plot([*known], [*known.values()], "x:", ms=5, color=colours[method], lw=1)
     ax.set(xscale="log", yscale="log", xlabel=xlabel, ylabel="RMSE", title=title)
     style.plain_log_ticks(ax.xaxis, ax.yaxis)
     style.add_legend(ax, theme, fontsize=7)
