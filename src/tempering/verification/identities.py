@@ -39,7 +39,7 @@ def identities() -> Iterator[Check]:
     for name, method in METHODS.items():
         run = runs.get(name, runs[method.kind])
         values = method.answer(run, log_z_base=_LOG_Z_BASE).values
-        shown = values[[0, -1]] if len(values) != len(expected[name]) else values
+        shown = values if len(values) == len(expected[name]) else values[[0, -1]]  # rules are written out for the ends
         yield check_equal(name, HOW, shown, expected[name], TOLERANCE)
 
 
