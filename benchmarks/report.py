@@ -178,8 +178,8 @@ def accuracy(title: str, name: str, text: str) -> str:
     seeds = [row["seed"] for row in next(iter(content["rows"].values()))]
     note = (
         f"{text} {first['warmup_sweeps']} sweeps of warm-up come on top. Seeds {seeds[0]} to {seeds[-1]}; coverage is "
-        "that of the 95 % interval."
-    )
+        "that of the 95 % interval. "
+    ) + off_in_words((name, row["good_coverage"], row["good"]) for name, row in summaries.items())
     return section(title, note, content["about"], table(["", *shown.values()], rows))
 
 
@@ -197,8 +197,8 @@ def compared(title: str, name: str, text: str) -> str:
     repeats = next(iter(content["summaries"].values()))["runs"]
     note = (
         f"{text} {repeats} repeats tell RMSEs apart that differ by {2 / (2 * repeats) ** 0.5:.0%} or more. Coverage is "
-        "that of the 95 % interval; seconds are those of the method's run and of the estimate."
-    )
+        "that of the 95 % interval; seconds are those of the method's run and of the estimate. "
+    ) + off_in_words(((name, row["coverage"], row["runs"]) for name, row in content["summaries"].items()), "all runs")
     return section(title, note, content["about"], table(header, rows))
 
 
@@ -444,16 +444,16 @@ def section(title: str, text: str, about: dict[str, str], body: str) -> str:
     return f"## {title}\n\n{text}\n\n{source}\n\n{body}"
 
 
-def off_in_words(rows: Iterable[tuple[str, float | None, int]]) -> str:
-    """Rows whose coverage of good runs cannot be 95 %, by a binomial test at a level of 1 %."""
+def off_in_words(rows: Iterable[tuple[str, float | None, int]], runs_that: str = "runs that were called good") -> str:
+    """Rows whose coverage cannot be 95 %, by a binomial test at a level of 1 %."""
     off = [
         f"{name} ({share:.2f} of {runs})"
         for name, share, runs in rows
         if share is not None and binomtest(round(share * runs), runs, 0.95).pvalue < 0.01
     ]
     if not off:
-        return "No coverage of runs that were called good differs from 95 % by more than chance."
-    return f"Of runs that were called good, the coverage differs from 95 % by more than chance for {'; '.join(off)}."
+        return f"No coverage of {runs_that} differs from 95 % by more than chance."
+    return f"Of {runs_that}, the coverage differs from 95 % by more than chance for {'; '.join(off)}."
 
 
 def reproduced(name: str) -> str:
