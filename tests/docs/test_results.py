@@ -4,9 +4,12 @@ import json
 import runpy
 import sys
 
+import numpy as np
 import pytest
 
+import checks
 from pages import ROOT
+from tempering.paper.runs import REFERENCE_500
 
 
 @pytest.fixture(scope="module")
@@ -81,3 +84,12 @@ def test_a_study_that_is_current_is_left_out(scripts, tmp_path, monkeypatch):
     assert "2 min" in scripts["study"]["plan"]([study], 3)
     (tmp_path / "table.json").write_text(json.dumps({"about": about, "is_quick": True}))
     assert not study.is_current()
+
+
+def test_the_reference_is_that_of_its_script():
+    """Where `experiments/reference.py` has been run. Kills: a constant that was typed in and never measured."""
+    file = ROOT / "benchmarks" / "results" / "reference.json"
+    if not file.exists():
+        pytest.skip("the reference has not been measured with this code")
+    found = json.loads(file.read_text())["summaries"]["784×500"]
+    checks.assert_within(REFERENCE_500, found["log_z"], np.hypot(found["std_error"], 0.01))

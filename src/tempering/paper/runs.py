@@ -16,7 +16,7 @@ from tempering.stats import JUST_RTS, Keep
 from tempering.warmups import InitialIterations
 
 REFERENCE_500 = 451.25
-"""log Z of Salakhutdinov's RBM: the mean of `experiments/reference.py`, ± 0.01. Published: 451.28 by AIS."""
+"""log Z of Salakhutdinov's RBM: the mean of many long runs, ± 0.01 (experiments/reference.py). Published: 451.28."""
 
 PAPERS_WARMUP = InitialIterations(steps=50, max_iterations=10, min_iterations=10)
 """10 initial iterations of 50 sweeps each, as in Section 4.2."""
