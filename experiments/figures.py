@@ -8,6 +8,7 @@ Writes benchmarks/results/paper_fig1.json and docs/figures/paper_fig1.svg, and s
 import argparse
 import json
 
+import ages
 import repeats
 
 from tempering.paper import FIGURES, Made, Setting
@@ -29,8 +30,10 @@ def keep(name: str, made: Made, is_quick: bool) -> None:
     rows = [row._asdict() | {"outcome": row.outcome} for row in made.rows]
     for row in rows:
         print(row, flush=True)
+    about, own = repeats.about(), FIGURES[name].__name__.partition(".")[2]
+    about["code"] += f" {own}={ages.digest_of(own)}"
     content = {
-        "about": repeats.about(), "is_quick": is_quick, "title": made.title, "notes": made.notes, "rows": rows,
+        "about": about, "is_quick": is_quick, "title": made.title, "notes": made.notes, "rows": rows,
     }  # fmt: skip
     repeats.RESULTS.mkdir(parents=True, exist_ok=True)
     (repeats.RESULTS / f"paper_{name}.json").write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
