@@ -39,8 +39,8 @@ def make(setting: Setting) -> Made:
     notes = (
         f"784×10: log Z = {small.exact_log_z():.3f} by enumeration; the paper's own weights were not published. "
         f"784×200: trained here by PCD, log Z = {reference.log_z:.2f} ± {reference.std_error:.2f} by a long run.",
-        "SD and RSD take the rung for a Markov chain, which it is only where x is drawn anew at every step. The paper has "
-        "RSD about 10 % below RTS on the smaller RBM, and no different on the larger. Here, RSD to RTS: "
+        "SD and RSD take the rung for a Markov chain, which it is only where x is drawn anew at every step. The paper "
+        "has RSD about 10 % below RTS on the smaller RBM, and no different on the larger. Here, RSD to RTS: "
         + ", ".join(f"{panel} {_ratio(rows, panel):.2f}" for panel in FIGURE8)
         + f", each from {rows[-1].runs} runs.",
     )

@@ -193,7 +193,7 @@ def draw_rmse(
         known = published.get(method, {})
         ax.plot([*known], [*known.values()], "x:", ms=5, color=colours[method], lw=1)
     ax.set(xscale="log", yscale="log", xlabel=xlabel, ylabel="RMSE", title=title)
-    style.plain_log_ticks(ax.xaxis, ax.yaxis)
+    style.plain_log_ticks(ax.yaxis)
     style.add_legend(ax, theme, fontsize=7)
 
 
