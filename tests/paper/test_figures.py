@@ -127,7 +127,7 @@ def test_without_a_network_one_line_says_what_to_do(monkeypatch, tmp_path, small
     (tmp_path / "network" / "mnistvh_CD25.mat").rename(tmp_path / "elsewhere")
     with pytest.raises(tp.InputError, match="cannot be downloaded") as refused:
         datasets.fetched("rbm.npz", tmp_path / "data", lambda line: None)
-    assert "--data-dir" in str(refused.value)
+    assert "`data_dir`" in str(refused.value)
     assert "\n" not in str(refused.value)
 
 

@@ -112,7 +112,7 @@ def _check(arrays: Arrays, dataset: Dataset, what: str) -> None:
     if found != dataset.digest:
         raise InputError(
             f"{what} is not the data of the paper: SHA-256 of its arrays {found[:12]}…, expected "
-            f"{dataset.digest[:12]}…. Remove it, so that it is downloaded again, or choose another --data-dir."
+            f"{dataset.digest[:12]}…. Remove it, so that it is downloaded again, or choose another `data_dir`."
         )
 
 
@@ -129,7 +129,7 @@ def _contents(source: Source, wanted: str, directory: Path, say: Callable[[str],
         except (urllib.error.URLError, OSError) as error:
             raise InputError(
                 f"{wanted} is not in {directory}, and {source.url} cannot be downloaded ({error}). Put {wanted} or "
-                f"{source.name} there, or give the directory that has it as --data-dir."
+                f"{source.name} there, or give the directory that has it as `data_dir`."
             ) from None
     found = hashlib.sha256(content).hexdigest()
     if found != source.sha256:
