@@ -4,7 +4,7 @@ BIN := .venv/bin
 # What is never imported need not be compiled to bytecode: most files of the larger packages.
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: demo test lint study study-coverage docs dist clean
+.PHONY: demo test lint study docs dist clean
 
 demo: .venv/demo
 	$(BIN)/tempering estimate
@@ -21,37 +21,11 @@ lint: .venv/dev
 	$(BIN)/lint-imports
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
-study-coverage: .venv/dev
-	$(BIN)/python experiments/interval_coverage.py --jobs $$(nproc)
-	$(BIN)/python benchmarks/report.py
-
-study: .venv/dev study-coverage
+# Goes on where it was interrupted, and first says how long it will take; see experiments/study.py.
+study: .venv/dev
 	$(INSTALL) -e ".[plots]"
 	XLA_FLAGS=--xla_backend_optimization_level=3 $(BIN)/pytest
-	$(BIN)/python experiments/small_rbms.py
-	$(BIN)/python experiments/figure3.py
-	$(BIN)/python experiments/ais_needs.py
-	$(BIN)/python experiments/stuck.py
-	$(BIN)/python experiments/figure4.py
-	$(BIN)/python experiments/figure7.py
-	$(BIN)/python experiments/prior.py
-	$(BIN)/python experiments/side_by_side.py
-	$(BIN)/python experiments/matched_cost.py
-	$(BIN)/python experiments/exact_answers.py
-	$(BIN)/python experiments/auto_readings.py
-	$(BIN)/python experiments/long_ladders.py
-	$(BIN)/python experiments/hard_posteriors.py
-	$(BIN)/python experiments/figure2.py
-	$(BIN)/python experiments/figure6.py
-	$(BIN)/python experiments/tracking.py
-	$(BIN)/python experiments/figure5.py
-	$(BIN)/python experiments/mnist_training.py
-	$(BIN)/python benchmarks/tracking.py
-	$(BIN)/python benchmarks/mbar.py
-	$(BIN)/python benchmarks/gibbs.py
-	$(BIN)/python benchmarks/memory.py
-	$(BIN)/python benchmarks/same_bits.py
-	$(BIN)/python benchmarks/report.py
+	$(BIN)/python experiments/study.py
 
 docs: .venv/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -20,6 +20,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "experiments"))
 import repeats
 
+import tempering.cli  # noqa: F401  what is measured, so that its code is recorded
+
 SWEEPS = ["--sweeps", "400", "--quiet", "--json"]
 
 

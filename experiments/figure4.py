@@ -1,7 +1,8 @@
-"""Figure 4 of the paper: adding rungs never hurts. RMSE of RTS on Salakhutdinov's 784×500 RBM against K.
+"""Figure 4 of the paper, in our design: RMSE of RTS on Salakhutdinov's 784×500 RBM against the number of rungs K.
 
     python experiments/figure4.py [--rungs 26 100 400 1000] [--sweeps 3000] [--seeds 200]
 
+Every estimate is from a run of its own; `tempering.paper.figure4` has the paper's design and other methods beside it.
 Prints a table and writes benchmarks/results/figure4.json; benchmarks/gibbs.py has what a sweep costs.
 """
 

@@ -4,8 +4,8 @@
 
 The paper's settings: RMSspectral with step 1e-5 and λ = 0.99, K = 100, 25 sweeps of 2000 chains between updates,
 r_k ∝ exp(2β), α = 0.2; AIS with 10,000 steps and 100 chains after every 500 updates, and after the last a tempered run
-of 400,000 sweeps. The paper does not say how large its batches were: with 350 rows, a quarter of the data, the curve
-climbs as fast as the paper's. Writes benchmarks/results/figure5.json and docs/figures/figure5.svg. About an hour on 2
+of 400,000 sweeps. The paper does not say how large its batches were; here they have 350 rows, a quarter of the data.
+Writes benchmarks/results/figure5.json and docs/figures/figure5.svg. About an hour on 2
 cores, minutes on a GPU.
 """
 

@@ -1,7 +1,6 @@
 """Repeats of one estimate over seeds, compared with a known log Z. Used by the experiments; defines no algorithm."""
 
 import argparse
-import dataclasses
 import json
 import os
 import platform
@@ -13,17 +12,18 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import ages
 import jax
 import numpy as np
 
 import tempering as tp
-from tempering.sampling import AbstractWarmup, Setup, Stage, walk_stages
-from tempering.stats import JUST_RTS, Keep
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"
 RESULTS = ROOT / "benchmarks" / "results"
 FIGURES = ROOT / "docs" / "figures"
+_STARTED = time.monotonic()
+_used_by_parts: set[str] = set()  # code of processes that made a part of the rows
 LEVELS = (0.5, 0.8, 0.95)  # of the intervals whose coverage is counted
 
 
@@ -111,18 +111,6 @@ def median(rows: list[dict[str, Any]], name: str) -> float | None:
 
 def _holds(interval: tuple[float, float], truth: float) -> bool:
     return interval[0] <= truth <= interval[1]
-
-
-def one_chain(model: tp.AbstractModel, seed: int, betas: np.ndarray, warmup: AbstractWarmup) -> Stage:
-    """A warm-up with 100 chains under uniform rung weights; one of them, about to begin."""
-    setup = Setup(jax.random.key(seed), tp.Ladder.create(model.path(None, betas)), model.move(), 100, num_steps=1)
-    stage = next(stage for stage in walk_stages(warmup, setup) if stage.is_sampling)
-    return dataclasses.replace(stage, states=jax.tree.map(lambda leaf: leaf[:1], stage.states), block_steps=250)
-
-
-def walked(stage: Stage, seed: int, keep: Keep = JUST_RTS) -> Stage:
-    """A stage at its end."""
-    return [stage, *stage.walk(jax.random.key(seed), keep)][-1]
 
 
 def pyplot() -> Any:
@@ -244,17 +232,19 @@ def _by_processes(script: str, asked: list[list[str]], num_jobs: int) -> list[di
 
 
 def dump(file: Path, rows: dict[str, Any]) -> None:
-    """Rows of a part of a study, for the process that puts them together."""
-    file.write_text(json.dumps(rows))
+    """Rows of a part of a study, and the code that made them, for the process that puts them together."""
+    file.write_text(json.dumps({"rows": rows, "code": ages.code_record()}))
 
 
 def parse(file: Path) -> dict[str, Any]:
-    """What `dump` wrote."""
-    return json.loads(file.read_text())
+    """The rows that `dump` wrote; their code counts as used."""
+    content = json.loads(file.read_text())
+    _used_by_parts.update(content["code"].split())
+    return content["rows"]
 
 
 def about() -> dict[str, Any]:
-    """The command, the commit and the machine's kind."""
+    """The command, the commit, the machine's kind, how long it took, and the code that was used."""
     script = Path(sys.argv[0]).resolve()
     kind = jax.devices()[0].device_kind
     return {
@@ -262,6 +252,8 @@ def about() -> dict[str, Any]:
         "commit": _git("rev-parse", "--short", "HEAD") + (" with changes" if _git("diff", "HEAD", "--", "src") else ""),
         "date": time.strftime("%Y-%m-%d"),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, {kind}, jax {jax.__version__}",
+        "seconds": round(time.monotonic() - _STARTED),
+        "code": " ".join(sorted({*ages.code_record().split(), *_used_by_parts})),
     }
 
 

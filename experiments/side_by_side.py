@@ -1,8 +1,8 @@
 """Every method on the 784×20 MNIST RBM, whose log Z is exact: errors and coverage at a matched number of sweeps.
 
-    python experiments/side_by_side.py [--sweeps 2000] [--repeats 10]
+    python experiments/side_by_side.py [--sweeps 2000] [--repeats 50]
 
-The same as `tempering compare rbm_mnist_small.npz:20 --base mnist_binarized.npz --sweeps 2000 --repeats 10`. Prints a
+The same as `tempering compare rbm_mnist_small.npz:20 --base mnist_binarized.npz --sweeps 2000 --repeats 50`. Prints a
 table and writes benchmarks/results/side_by_side.json.
 """
 
@@ -16,7 +16,7 @@ import tempering as tp
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sweeps", type=int, default=2000)
-    parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--repeats", type=int, default=50)
     parser.add_argument("--methods", default="all")
     arguments = parser.parse_args()
     repeats.use_all_cores()

@@ -1,4 +1,4 @@
-"""Runs of Salakhutdinov's 784×500 RBM that are known to get stuck: none of them may be called good.
+"""Runs of Salakhutdinov's 784×500 RBM that are likely to get stuck: none that is far off may be called good.
 
     python experiments/stuck.py [--seeds 50]
 

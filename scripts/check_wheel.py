@@ -26,8 +26,9 @@ def main(wheel: Path) -> None:
         run("python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"{wheel.resolve()}[train]")
         run("python", "-c", TYPED)
         run("tempering", "--version")
-        for command in ("estimate", "compare", "train"):
+        for command in ("estimate", "compare", "train", "reproduce"):
             run("tempering", command, "--help")
+        run("tempering", "verify", "--failures", "--no-cache")
         # Short runs, whose verdict may be anything: status 3 says that it is not good.
         short = ("--chains", "20", "--sweeps", "50", "--no-cache", "--quiet")
         run("tempering", "estimate", "ising:3x4:0.3", *short, good=(0, 3))

@@ -17,8 +17,9 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "command_lin
 INTRODUCTION = """# Command line
 
 Every command, argument and option, as `tempering --help` shows them. For explanations see [the command
-line](../guides/command_line.md) (`estimate`), [comparing methods](../guides/comparing.md) (`compare`), [training an
-RBM](../guides/training.md) (`train`), and [plots, samples and reports](../guides/plots.md) (`sample`, `report`).
+line](../guides/command_line.md) (`estimate`, `verify`, `reproduce`), [comparing methods](../guides/comparing.md)
+(`compare`), [training an RBM](../guides/training.md) (`train`), and [plots, samples and reports](../guides/plots.md)
+(`sample`, `report`).
 """
 
 

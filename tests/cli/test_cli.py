@@ -157,6 +157,14 @@ def test_every_method_and_ladder_runs(estimate, files):
         assert only_json(out)["num_rungs"] == 5
 
 
+def test_a_path_of_averaged_moments_and_its_knots(estimate, files):
+    """Kills: knots that are not passed on, a base that is given twice, the geometric path under another name."""
+    plain = only_json(estimate(files / "easy.npz", "--base", "uniform", "--json", *QUICK)[1])
+    averaged = only_json(estimate(files / "easy.npz", "--base", "uniform", "--path", "moments:3", "--json", *QUICK)[1])
+    assert averaged["log_z"] != plain["log_z"]
+    assert abs(averaged["log_z"] - plain["log_z"]) < 6 * np.hypot(averaged["std_error"], plain["std_error"])
+
+
 def test_devices_do_not_change_the_answer(launch, tempering):
     """Guards the promise that the number of CPU devices changes nothing but the time, and silence without a terminal.
 
@@ -188,6 +196,7 @@ def test_devices_do_not_change_the_answer(launch, tempering):
     "--max-sweeps 0", "--max-time 10x", "--sweeps 1000 --target-error 0.1 --max-sweeps 999",
     "--target-error 0.1 --max-time 10x", "--target-error 0.1 --max-time m",
     "--target-error 0.1 --max-time -5", "--rungs many", "--rungs 2.5",
+    "--path straight", "--path moments:1", "--path geometric:3", "ising:2x2:0.3 --path moments",
     "--nonsense", "--out", "--resume", "--out {}/easy.npz", "a b",
 ])  # fmt: skip
 def test_a_mistake_is_one_line_and_status_2(estimate, files, arguments):

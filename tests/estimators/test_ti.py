@@ -458,3 +458,50 @@ def test_what_cannot_be_integrated_is_refused():
             ti(dataclasses.replace(stats, **{name: None}))
     with pytest.raises(tp.InputError, match=r"Keep\(slopes=True\)"):
         ti(tp.TemperingStats.empty(exact.small_ladder()))
+
+
+def test_the_mean_of_slopes_over_the_density_of_beta_is_the_trapezoid():
+    """Section 3.4: (1/N) Σ s_i/p(β_i), with p(β_k) the share of visits per half of the two steps around β_k.
+
+    Kills: a trapezoid whose rungs weigh by how often they were visited.
+    """
+    rng, betas = np.random.default_rng(7), UNEVEN
+    rungs = rng.integers(0, len(betas), 400)
+    slopes = 3 * betas[rungs] ** 2 + rng.normal(size=400)
+    widths = np.diff((betas[1:] + betas[:-1]) / 2, prepend=betas[0], append=betas[-1])
+    counts = np.bincount(rungs, minlength=len(betas))
+    mean = np.mean(slopes / (counts[rungs] / 400 / widths[rungs]))
+    sums = np.zeros((len(betas), 3))
+    sums[:, 0] = np.bincount(rungs, slopes, minlength=len(betas))
+    stats = exact_stats(rbm_path(betas))
+    stats = dataclasses.replace(
+        stats, betas=betas, slope_reference=np.zeros(len(betas)), counted_slopes=sums[None, None],
+        visits=counts[None, None], num_draws=np.array([[400]]),
+    )  # fmt: skip
+    assert ti(stats).log_z == pytest.approx(mean, abs=TOLERANCE)
+
+
+class _Separate(tp.kernels.AbstractKernel):
+    """A kernel of one's own: x moves at a rung that stays the same, and statistics see it."""
+
+    def __call__(self, key, ladder, state):
+        x, info = self.move(key, ladder.path, state.rung, state.x)
+        log_f = ladder.path.log_densities(x)
+        return tp.Position(x, state.rung), tp.ladder.Draw(x, state.rung, state.rung, log_f, info)
+
+
+def test_separate_chains_at_fixed_rungs_can_be_integrated():
+    """Five chains at each of seven rungs, from exact draws; against the trapezoid of exact slopes."""
+    path = rbm_path(np.linspace(0, 1, 7))
+    law = np.exp(exact.log_densities(path) - exact.log_z(path))
+    rng, rungs = np.random.default_rng(3), np.tile(np.arange(7), 5)
+    rows = np.array([rng.choice(32, p=law[:, k] / law[:, k].sum()) for k in rungs])
+    states = tp.Position(exact.states_of(path, exact.patterns(5)[rows]), jnp.asarray(rungs, jnp.int32))
+    ladder = tp.Ladder.create(path)
+    record = tp.TemperingStats.empty(ladder, with_slopes=True)
+    (block,) = tp.run_chains(
+        jax.random.key(3), ladder, _Separate(tp.BlockGibbs()), record, states, num_steps=250, block_steps=250
+    )
+    expected = quadrature("trapezoid", np.asarray(path.betas), *exact_curve(path))[-1]
+    rounds = [block.record.on_host().of_chains(np.arange(7) + 7 * i) for i in range(5)]  # one chain a rung in each
+    checks.assert_mean(np.array([ti(part).log_z for part in rounds]), expected)

@@ -127,3 +127,13 @@ def test_iterations_that_grow(ladder):
     for growth in (0.5, np.nan, np.inf):
         with pytest.raises(tp.InputError, match="growth"):
             tp.InitialIterations(growth=growth)
+
+
+def test_iterations_without_rao_blackwellization_correct_by_visits(ladder):
+    """The next Ẑ is that of TS, with 0.1 added to every count. Kills: posteriors there too, visits in both."""
+    for rao_blackwell, estimator in ((False, tp.estimators.ts), (True, tp.rts)):
+        warmup = tp.InitialIterations(5, max_iterations=2, min_iterations=2, rao_blackwell=rao_blackwell)
+        first, second, _ = _drive(warmup, ladder, 20, 10)
+        found = estimator(first.recording.stats).values
+        np.testing.assert_allclose(second.ladder.log_z_guess, found, atol=1e-4)  # float32 on the device
+    assert np.abs(found - tp.estimators.ts(first.recording.stats).values).max() > 0.01

@@ -19,8 +19,10 @@ from tempering.cli.compare import compare_command
 from tempering.cli.estimate import estimate_command
 from tempering.cli.plain_text import print_plainly_where_needed
 from tempering.cli.report import report_command
+from tempering.cli.reproduce import reproduce_command
 from tempering.cli.sample import sample_command
 from tempering.cli.train import train_command
+from tempering.cli.verify import verify_command
 
 _UsageError: Any = typer.BadParameter.__base__  # what typer raises on wrong arguments; it has no public name
 
@@ -30,6 +32,8 @@ app.command("compare")(compare_command)
 app.command("train")(train_command)
 app.command("sample")(sample_command)
 app.command("report")(report_command)
+app.command("verify")(verify_command)
+app.command("reproduce")(reproduce_command)
 
 
 def _show_version(asked: bool) -> None:

@@ -7,7 +7,7 @@ from rich.table import Table
 from typer import Option
 
 from tempering.api import Settings, compare
-from tempering.cli import common, processes, reporting
+from tempering.cli import common, paths, processes, reporting
 from tempering.cli.compiled import keep_compiled
 from tempering.cli.flags import in_flags
 from tempering.diagnosis.stopping import LENGTH
@@ -27,6 +27,7 @@ def compare_command(
     data: Annotated[str | None, Option(help="FILE of data from which RAISE starts.")] = None,
     binarize: common.BinarizeFlag = None,
     rungs: common.RungsFlag = None,
+    path: paths.PathFlag = paths.GEOMETRIC,
     ladder: common.LadderFlag = str(Settings.betas),
     rung_weights: common.RungWeightsFlag = str(Settings.rung_weights),
     chains: common.ChainsFlag = Settings.num_chains,
@@ -55,6 +56,7 @@ def compare_command(
     keep_compiled(cache)
     reporting.check_report(report)
     target, start, rows = common.read_together(lambda: common.read_inputs(model, names, base, data, binarize, seed))
+    target, start = paths.along(path, target, start)
     is_shown = is_terminal() and not quiet and processes.speaks()
     with common.Interrupts(at_once=True), common.only_answers_on_stdout():
         comparison = compare(

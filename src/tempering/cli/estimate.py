@@ -11,7 +11,7 @@ from typer import Option
 
 from tempering._logspace import rounding_of
 from tempering.api import Interrupted, Settings, estimate
-from tempering.cli import common, processes, reporting
+from tempering.cli import common, paths, processes, reporting
 from tempering.cli.compiled import keep_compiled
 from tempering.cli.flags import in_flags
 from tempering.diagnosis.divergence import divergences_in_words
@@ -32,6 +32,7 @@ def estimate_command(
         int | None, Option(help="Sweeps per chain after the warm-up; by default until --target-error is reached.")
     ] = Settings.num_sweeps,
     rungs: common.RungsFlag = None,
+    path: paths.PathFlag = paths.GEOMETRIC,
     ladder: common.LadderFlag = str(Settings.betas),
     rung_weights: common.RungWeightsFlag = str(Settings.rung_weights),
     warmup: common.WarmupFlag = str(Settings.warmup),
@@ -73,6 +74,7 @@ def estimate_command(
     shape = reporting.read_image(image)
     reporting.check_report(report)
     target, start, rows = common.read_together(lambda: common.read_inputs(model, names, base, data, binarize, seed))
+    target, start = paths.along(path, target, start)
     is_shown = is_terminal() and not quiet and processes.speaks()
     exact = target.quick_log_z() if is_shown else None
     if exact is not None:

@@ -1,0 +1,69 @@
+"""`tempering reproduce`: the figures of the paper, made again."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+from rich.table import Table
+from typer import Argument, Option
+
+from tempering._errors import InputError
+from tempering.cli import common
+from tempering.cli.compiled import keep_compiled
+from tempering.paper import FIGURES, Made, Setting, datasets
+from tempering.plots import can_plot
+from tempering.plots.style import HOW_TO_INSTALL
+
+
+def reproduce_command(
+    figure: Annotated[str, Argument(help=f"{', '.join(FIGURES)}, or all.", show_default=False)],
+    quick: Annotated[bool, Option("--quick", help="Minutes instead of hours: fewer and shorter runs.")] = False,
+    data_dir: Annotated[
+        Path | None, Option(help="Where the data are; by default the user's cache, and downloaded if missing.")
+    ] = None,
+    out: Annotated[Path, Option(help="The directory for tables and pictures.")] = Path("figures"),
+    devices: common.DevicesFlag = None,
+    cache: common.CacheFlag = True,
+    quiet: Annotated[bool, Option("--quiet", help="Do not say what is being done.")] = False,
+) -> None:
+    """Make a figure of the paper again: its numbers beside the published ones, a CSV file and a picture.
+
+    Exit status: 0 made, 2 the arguments are wrong or data are missing.
+    """
+    if figure not in (*FIGURES, "all"):
+        raise InputError(f"There is no figure {figure!r}; choose {', '.join(FIGURES)}, or all.")
+    common.use_cores(devices)
+    keep_compiled(cache)
+    setting = Setting(data_dir or datasets.default_directory(), quick, (lambda line: None) if quiet else common.say)
+    out.mkdir(parents=True, exist_ok=True)
+    with common.Interrupts(at_once=True):
+        for name in FIGURES if figure == "all" else [figure]:
+            started = time.perf_counter()
+            with common.only_answers_on_stdout():
+                made = FIGURES[name].make(setting)
+            _print_made(made, _written(made, out / name.replace("fig", "figure")), time.perf_counter() - started)
+
+
+def _written(made: Made, stem: Path) -> str:
+    """What was written, in words."""
+    made.write_csv(stem.with_suffix(".csv"))
+    if not can_plot():
+        return f"{stem}.csv; for the picture, {HOW_TO_INSTALL}"
+    made.write_picture(stem.with_suffix(".png"))
+    return f"{stem}.csv, {stem}.png"
+
+
+def _print_made(made: Made, files: str, seconds: float) -> None:
+    table = Table(box=None, pad_edge=False, title=made.title, title_justify="left")
+    for column in ("", "method", "at", "", "ours", "published", "runs", ""):
+        table.add_column(column, justify="right" if column in ("at", "ours", "published", "runs") else "left")
+    for row in made.rows:
+        known = "–" if row.published is None else f"{row.published:.3g}"
+        outcome = row.outcome and common.in_colour(row.outcome, row.outcome != "worse")
+        table.add_row(
+            row.panel, row.method, f"{row.at:g}", row.quantity, f"{row.ours:.3g}", known, str(row.runs), outcome
+        )
+    common.table_console().print(table)
+    for note in made.notes:
+        print(note)
+    print(f"Written: {files} ({seconds:.0f} s)\n")

@@ -1,0 +1,160 @@
+"""The figures of the paper: rows, tables, pictures and data, without the long runs behind them."""
+
+import csv
+import hashlib
+import re
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.io import savemat
+
+import tempering as tp
+from pages import ROOT
+from tempering.paper import FIGURES, Made, Row, Setting, datasets, figure4, figure6, published
+from tempering.plots import can_plot
+from tempering.stats import BlockedStats
+
+
+def test_every_figure_is_listed_and_can_be_drawn(tmp_path):
+    """Eight modules with a `make`; a `Made` writes a table and, with matplotlib, a picture of the same bytes again."""
+    assert list(FIGURES) == [f"fig{number}" for number in range(1, 9)]
+    for figure in FIGURES.values():
+        assert callable(figure.make)
+        assert f"Figure {figure.__name__[-1]}" in figure.__doc__
+    rows = (Row("left", "RTS", 1000, "RMSE", 0.4, 0.42, 50), Row("left", "RTS", 1000, "mean error", -0.1))
+    made = Made("A title", rows, ("A note.",), lambda axes, theme: axes[1].plot([1, 2], color=theme.blue), panels=2)
+    made.write_csv(tmp_path / "figure.csv")
+    with (tmp_path / "figure.csv").open() as file:
+        table = list(csv.DictReader(file))
+    assert [line["ours"] for line in table] == ["0.4", "-0.1"]
+    assert [line["outcome"] for line in table] == ["as published", ""]
+    if can_plot():
+        pictures = []
+        for name in ("one.svg", "two.svg"):
+            made.write_picture(tmp_path / name)
+            pictures.append((tmp_path / name).read_bytes())
+        assert pictures[0] == pictures[1]
+
+
+def test_an_outcome_counts_noise_and_the_error_of_reading():
+    """Kills: more that is called better, a difference within 10 % that is called one, noise that is left out."""
+    outcomes = [Row("", "", 1, "RMSE", ours, 1.0, 10_000).outcome for ours in (0.85, 0.95, 1.09, 1.2)]
+    assert outcomes == ["better", "as published", "as published", "worse"]
+    assert Row("", "", 1, "RMSE", 1.5, 1.0, 2).outcome == "as published"  # two runs do not tell
+    assert Row("", "", 1, "mean error", 1.5, 1.0, 100).outcome == ""
+
+
+def test_published_values_are_those_of_the_files_that_they_were_read_into():
+    """The shapes that the figures rely on. Kills: a method or a length that was left out."""
+    assert all(len(values) == len(published.FIGURE4_RUNGS) for values in published.FIGURE4.values())
+    assert set(published.FIGURE4) == set(figure4.OURS)
+    assert all(len(values) == 3 for values in published.FIGURE2.values())
+
+
+def test_picked_draws_give_the_statistics_of_a_run():
+    """Figure 4 sums picked draws as a run does. Kills: a slope off by a step, weights of other rungs."""
+    rbm = tp.RBM(np.array([[1.0, -2.0], [0.5, 1.5], [-1.0, 0.3]]), np.array([0.2, -0.4, 0.1]), np.array([0.3, -0.6]))
+    path = rbm.path(np.array([0.3, 0.6, 0.5]), np.linspace(0, 1, 5))
+    ladder = tp.Ladder.create(path, None, np.linspace(0, 1, 5))
+    states = [path.state_of(jnp.asarray(v, jnp.float32)) for v in ([0, 1, 1], [1, 0, 0], [1, 1, 1])]
+    rungs = np.array([0, 4, 2])
+    features = np.array([np.asarray(path.features(x), np.float64) for x in states])
+    stats: BlockedStats = figure4._stats(ladder, features, rungs, figure4._slope_matrix(path))
+    log_f = np.array([np.asarray(path.log_densities(x), np.float64) for x in states])
+    posterior = np.exp([np.asarray(ladder.log_rung_posterior(jnp.asarray(row, jnp.float32))) for row in log_f])
+    slopes = np.array([np.asarray(path.slopes(x), np.float64) for x in states])
+    np.testing.assert_allclose(np.exp(stats.log_sums[0, 0]), posterior.sum(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(stats.weighted_slopes[0, 0, :, 0], (posterior * slopes).sum(axis=0), atol=2e-3)
+    own = np.zeros(5)
+    own[rungs] = slopes[np.arange(3), rungs]
+    np.testing.assert_allclose(stats.counted_slopes[0, 0, :, 0], own, atol=2e-3)
+
+
+def test_the_exact_curve_of_figure_6_ends_where_it_should():
+    np.testing.assert_allclose(figure6.exact_log_z(np.array([0.0, 1.0])), 0.0, atol=1e-6)
+
+
+# Data.
+
+
+@pytest.fixture
+def small_data() -> dict[str, np.ndarray]:
+    """An RBM of our own in the form of Salakhutdinov's files."""
+    return {"vishid": np.arange(12.0).reshape(4, 3), "visbiases": np.ones((1, 4)), "hidbiases": np.zeros((1, 3))}
+
+
+def _with_source(monkeypatch, tmp_path, arrays, *, digest=None, sha256=None) -> datasets.Dataset:
+    """A data set that is downloaded from a file of this machine."""
+    source = tmp_path / "network" / "mnistvh_CD25.mat"
+    source.parent.mkdir()
+    savemat(source, arrays)
+    content = source.read_bytes()
+    made = datasets._salakhutdinov({"mnistvh_CD25.mat": content})
+    dataset = datasets.Dataset(
+        digest or datasets.digest_of(made),
+        (datasets.Source(source.as_uri(), sha256 or hashlib.sha256(content).hexdigest()),),
+        datasets._salakhutdinov,
+    )
+    monkeypatch.setitem(datasets.DATASETS, "rbm.npz", dataset)
+    return dataset
+
+
+def test_data_are_downloaded_once_and_checked(monkeypatch, tmp_path, small_data):
+    _with_source(monkeypatch, tmp_path, small_data)
+    said, here = [], tmp_path / "data"
+    file = datasets.fetched("rbm.npz", here, said.append)
+    assert len(said) == 1
+    with np.load(file) as archive:
+        np.testing.assert_array_equal(archive["W"], small_data["vishid"])
+        assert archive["vbias"].shape == (4,)
+    assert datasets.fetched("rbm.npz", here, said.append) == file
+    assert len(said) == 1  # it was there
+
+
+def test_data_that_are_not_the_papers_are_refused(monkeypatch, tmp_path, small_data):
+    """Kills: no checksum of the download, none of the arrays, none of a file that is there already."""
+    _with_source(monkeypatch, tmp_path, small_data, sha256="0" * 64)
+    with pytest.raises(tp.InputError, match="damaged or another file"):
+        datasets.fetched("rbm.npz", tmp_path / "data", lambda line: None)
+    np.savez(tmp_path / "rbm.npz", W=np.zeros((2, 2)))
+    with pytest.raises(tp.InputError, match="not the data of the paper"):
+        datasets.fetched("rbm.npz", tmp_path, lambda line: None)
+
+
+def test_without_a_network_one_line_says_what_to_do(monkeypatch, tmp_path, small_data):
+    _with_source(monkeypatch, tmp_path, small_data)
+    (tmp_path / "network" / "mnistvh_CD25.mat").rename(tmp_path / "elsewhere")
+    with pytest.raises(tp.InputError, match="cannot be downloaded") as refused:
+        datasets.fetched("rbm.npz", tmp_path / "data", lambda line: None)
+    assert "`data_dir`" in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_sources_have_checksums():
+    for dataset in datasets.DATASETS.values():
+        for digest in (dataset.digest, *(source.sha256 for source in dataset.sources)):
+            assert re.fullmatch(r"[0-9a-f]{64}", digest)
+        assert all(source.url.startswith("https://") for source in dataset.sources)
+
+
+def test_rows_of_dna_and_bits_are_read_as_they_stand():
+    """Kills: an index that counts from 0, columns of pixels for rows."""
+    text = b"2 1:1 180:1\n3 5:1\n"
+    read = datasets._dna({f"dna.scale.{part}": text for part in ("tr", "val", "t")})
+    assert np.flatnonzero(read["train"][0]).tolist() == [0, 179]
+    assert read["valid_labels"].tolist() == [2, 3]
+
+
+def test_the_data_of_this_machine_are_the_papers():
+    """Where the repository has them beside it."""
+    directory = ROOT.parent / "shared" / "data"
+    if not directory.exists():
+        pytest.skip("no data here")
+    for name in ("rbm_mnist_cd25_500.npz", "rbm_mnist_small.npz", "dna_libsvm.npz"):
+        assert datasets.fetched(name, directory, lambda line: None).exists()
+
+
+def test_quick_and_full_differ():
+    assert Setting(ROOT, is_quick=True).either(1, 2) == 2
+    assert Setting(ROOT).either(1, 2) == 1
