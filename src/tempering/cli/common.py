@@ -1,4 +1,7 @@
-"""What the commands share: their flags, their exit statuses, and how they speak."""
+"""What the commands share: their flags, their exit statuses, and how they speak.
+
+What loads JAX or NumPy is imported in functions, here and in the modules of the commands: help needs neither.
+"""
 
 import os
 import shlex
@@ -8,10 +11,8 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Self
 
-import jax
-import numpy as np
 from rich.console import Console
 from rich.markup import escape as escape
 from rich.table import Table
@@ -19,8 +20,11 @@ from typer import Argument, Option
 
 from tempering._errors import InputError, RecoveryWarning
 from tempering.cli.flags import in_flags
-from tempering.frontends.loading import load, load_data, load_example, load_rows
-from tempering.models import RBM, AbstractModel
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tempering.models import AbstractModel
 
 EXIT_GOOD, EXIT_USER_ERROR, EXIT_NOT_GOOD = 0, 2, 3
 EXIT_INTERRUPTED, EXIT_TERMINATED = 130, 143  # 128 and the number of the signal, as shells have it
@@ -56,15 +60,18 @@ CacheFlag = Annotated[bool, Option("--cache/--no-cache", help="Keep compiled pro
 
 def read_inputs(
     model: str | None, names: str | None, base: str | None, data: str | None, binarize: str | None, seed: int
-) -> tuple[AbstractModel, Any, np.ndarray | None]:
+) -> "tuple[AbstractModel, Any, np.ndarray | None]":
     """The model, what tempering starts from, and the rows of data, from what was typed."""
+    from tempering.frontends.loading import load, load_data, load_example, load_rows
+    from tempering.models import RBM
+
     if names is not None and model is None:
         raise InputError("--names is for the arrays of a FILE.npz: give the file as MODEL.")
     with only_answers_on_stdout():  # a Python file may print
         target, own_base = (load(model, names=names), None) if model is not None else load_example()
     _check_useful(target, base, data, binarize)
 
-    def read(file: str) -> np.ndarray:
+    def read(file: str) -> "np.ndarray":
         if isinstance(target, RBM):
             return load_data(file, num_visible=target.num_visible, binarize=binarize, seed=seed)
         return load_rows(file)
@@ -75,8 +82,10 @@ def read_inputs(
     return target, base if base in _BASE_WORDS else read(base), rows
 
 
-def _check_useful(model: AbstractModel, base: str | None, data: str | None, binarize: str | None) -> None:
+def _check_useful(model: "AbstractModel", base: str | None, data: str | None, binarize: str | None) -> None:
     """Refuse flags that mean nothing for this model; words for --base that it does not know it refuses itself."""
+    from tempering.models import RBM
+
     kind = type(model).__name__
     if binarize is not None and not isinstance(model, RBM):
         raise InputError(f"--binarize is for RBMs over bits; this {kind} has no use for it. Leave it out.")
@@ -101,6 +110,8 @@ def use_cores(devices: int | None) -> None:
     if devices is None and "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", ""):
         return  # the user has decided it already
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    import jax
+
     jax.config.update("jax_num_cpu_devices", devices or cores)
 
 

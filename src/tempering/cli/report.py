@@ -7,7 +7,6 @@ from typer import Argument, Option
 
 from tempering.cli import common, reporting
 from tempering.cli.flags import in_flags
-from tempering.report import directory_report
 
 
 def report_command(
@@ -19,6 +18,8 @@ def report_command(
 
     The model is not needed. Exit status: 0 written, 2 there is nothing to report.
     """
+    from tempering.report import directory_report
+
     out = directory / "report.html" if out is None else out
     shape = reporting.read_image(image)
     if not directory.is_dir():

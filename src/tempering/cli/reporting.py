@@ -5,17 +5,17 @@ import re
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 from typer import Option
 
 from tempering._errors import InputError
 from tempering.cli.common import say
-from tempering.models import AbstractModel
-from tempering.report import write_report
-from tempering.report.directory_page import SAMPLES_FILE, SUMMARY_FILE
-from tempering.sampling.directory import write_atomically
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tempering.models import AbstractModel
 
 _MAX_KEPT_SIZE = 4000  # numbers in a state that is kept for the pictures of a report
 
@@ -44,9 +44,9 @@ def check_report(report: Path | None) -> None:
         raise InputError(f"--report {report} is a directory. Give a file, such as {report / 'report.html'}.")
 
 
-def can_keep_draws(model: AbstractModel, base: Any) -> bool:
+def can_keep_draws(model: "AbstractModel", base: Any) -> bool:
     """Whether a state is small enough to be kept often."""
-    return model.path(base, np.array([0.0, 1.0])).num_dims <= _MAX_KEPT_SIZE
+    return model.path(base, [0.0, 1.0]).num_dims <= _MAX_KEPT_SIZE
 
 
 def this_command() -> str:
@@ -56,12 +56,19 @@ def this_command() -> str:
 
 def write(document: str, path: Path) -> None:
     """Write a report, and say where it is."""
+    from tempering.report import write_report
+
     write_report(document, path)
     say(f"Report: {path}")
 
 
-def save_training(summary: str, samples: np.ndarray | None, directory: Path) -> None:
+def save_training(summary: str, samples: "np.ndarray | None", directory: Path) -> None:
     """Leave in the directory of a training run what its report is made of."""
+    import numpy as np
+
+    from tempering.report.directory_page import SAMPLES_FILE, SUMMARY_FILE
+    from tempering.sampling.directory import write_atomically
+
     if samples is not None:
         archive = io.BytesIO()
         np.savez_compressed(archive, v=samples)
