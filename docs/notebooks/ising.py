@@ -17,8 +17,8 @@ print(result)
 # %% [markdown]
 # ## Free energy and energy
 #
-# Rung k is the same lattice with the coupling K = 0.6 β_k. The curve of log Z is smooth; its slope is
-# minus the mean energy per bond, which rises where the lattice orders.
+# Rung k is the same lattice with the coupling K = 0.6 β_k. The slope of log Z in K, divided by the number
+# of bonds, is the mean product of neighbouring spins. It rises where the lattice orders.
 
 # %%
 couplings = 0.6 * result.betas
