@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from functools import cache
 
 import numpy as np
 import pytest
@@ -51,6 +52,7 @@ DOCUMENTS = {
     "comparison": lambda: comparison_report(small_comparison(), settings={"chains": 20}, command="tempering compare"),
     "training": lambda: training_report(SUMMARY, ROWS, samples=np.eye(9), shape=(3, 3)),
 }
+DOCUMENTS = {name: cache(make) for name, make in DOCUMENTS.items()}
 
 
 def text_of(document: str, *, with_pictures: bool = False) -> str:

@@ -46,7 +46,9 @@ def check_report(report: Path | None) -> None:
 
 def can_keep_draws(model: "AbstractModel", base: Any) -> bool:
     """Whether a state is small enough to be kept often."""
-    return model.path(base, [0.0, 1.0]).num_dims <= _MAX_KEPT_SIZE
+    import numpy as np
+
+    return model.path(base, np.array([0.0, 1.0])).num_dims <= _MAX_KEPT_SIZE
 
 
 def this_command() -> str:

@@ -167,16 +167,15 @@ def _constraining(u: State) -> tuple[Callable[[Any], Any], list[Scalar]]:
     def value_of(site: Any) -> Array | None:
         if not _is_latent(site) or site["name"] not in u:
             return None
-        unconstrained = u[site["name"]]
+        unconstrained = jnp.asarray(u[site["name"]])
         transform = biject_to(site["fn"].support)
         value = transform(unconstrained)
-        log_jacobian = transform.log_abs_det_jacobian(unconstrained, value)
-        if jnp.ndim(log_jacobian) > jnp.ndim(unconstrained):
+        if value.ndim - transform.codomain.event_dim > unconstrained.ndim - transform.domain.event_dim:
             raise InputError(
                 f"The support of `{site['name']}` depends on a discrete parameter. Let its law depend on it, and not "
                 "the set of its values."
             )
-        log_jacobians.append(jnp.sum(log_jacobian))
+        log_jacobians.append(jnp.sum(transform.log_abs_det_jacobian(unconstrained, value)))
         return value
 
     return value_of, log_jacobians

@@ -14,6 +14,6 @@
 
 import lazy_loader
 
-# The names are listed in `__init__.pyi`. Each is imported when it is first used: `tempering train --help` needs no JAX,
+# The names are listed in `__init__.pyi`. Each is imported when it is first used: help on the command line needs no JAX,
 # and `import tempering` no Optax.
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
