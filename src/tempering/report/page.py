@@ -76,6 +76,15 @@ def with_code(text: str) -> Html:
     return Html("".join(made))
 
 
+def with_whole_flags(command: str) -> Html:
+    """A command line whose flags are not broken after a hyphen on a narrow screen.
+
+    Args:
+        command: The command line.
+    """
+    return Html(re.sub(r"(?<!\S)--[a-z-]+", lambda flag: tag("span", flag[0]), as_html(command)))
+
+
 def section(title: str, *contents: str) -> Html:
     """A part of the page with a heading; nothing where it would be empty.
 
