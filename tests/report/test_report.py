@@ -14,6 +14,8 @@ import pytest
 import tempering as tp
 from pictured import bare_result, posterior_result, rbm_result, small_comparison
 from tempering.report import comparison_report, directory_report, run_report, training_report
+from tempering.report.comparison_page import _findings
+from tempering.report.page import with_code, with_whole_flags
 from tempering.results import Details
 from tempering.results.details import versions
 
@@ -126,6 +128,25 @@ def test_the_answer_and_its_verdict_come_first():
     assert places == sorted(places)
     assert "Good" not in words
     assert "The run kept no draws" in text_of(run_report(bare_result()))
+
+
+def test_a_comparison_says_things_once():
+    """Kills: a box for each of several methods that say the same, sentences without a space between them."""
+    finding = {"seen": "the error is 0.1 by chains and 0.3 by tours", "cure": "run more sweeps"}
+    said = {"verdict": "unsure", "message": "Unsure.", "findings": [finding]}
+    quiet = {"method": "ais", "verdict": "good", "message": "Good.", "findings": []}
+    boxes = _findings({"methods": [{"method": "rts", **said}, quiet, {"method": "ts", **said}]}, str)
+    assert boxes.count("<strong>") == 1
+    assert "rts, ts: Unsure." in boxes
+    assert not re.search(r"\w\.[A-Z]", text_of(DOCUMENTS["comparison"]()).partition("Side by side")[0])
+
+
+def test_flags_are_code_and_not_broken():
+    """Kills: the full stop of a sentence taken for a part of a number, a flag that is broken after its hyphen."""
+    assert with_code("run --sweeps 400.") == "run <code>--sweeps 400</code>."
+    assert with_whole_flags("tempering estimate '<x>' --out-dir a--b") == (
+        "tempering estimate &#x27;&lt;x&gt;&#x27; <span>--out-dir</span> a--b"
+    )
 
 
 @pytest.mark.parametrize("where", ["title", "model", "command", "finding", "setting", "draw"])

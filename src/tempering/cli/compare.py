@@ -49,7 +49,7 @@ def compare_command(
 
     common.use_cores(devices)
     keep_compiled(cache)
-    reporting.check_report(report)
+    reporting.check_file("--report", report)
     target, start, rows = common.read_inputs(model, names, base, data, binarize, seed)
     with common.Interrupts(at_once=True), common.only_answers_on_stdout():
         comparison = tp.compare(

@@ -64,7 +64,7 @@ def estimate_command(
     common.use_cores(devices)
     keep_compiled(cache)
     shape = reporting.read_image(image)
-    reporting.check_report(report)
+    reporting.check_file("--report", report)
     target, start, rows = common.read_inputs(model, names, base, data, binarize, seed)
     exact = target.quick_log_z() if is_terminal() and not quiet else None
     if exact is not None:

@@ -24,5 +24,5 @@ def report_command(
     shape = reporting.read_image(image)
     if not directory.is_dir():
         common.refuse(f"{directory} is not a directory. Give one that --out of estimate or train wrote.")
-    reporting.check_report(out)
+    reporting.check_file("--out", out)
     reporting.write(directory_report(directory, shape=shape, words=in_flags), out)

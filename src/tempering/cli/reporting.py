@@ -1,6 +1,7 @@
 """What the commands that write reports and pictures share."""
 
 import io
+import os
 import re
 import shlex
 import sys
@@ -36,12 +37,17 @@ def read_image(image: str | None) -> tuple[int, int] | None:
     return int(found[1]), int(found[2])
 
 
-def check_report(report: Path | None) -> None:
+def check_file(flag: str, path: Path | None) -> None:
     """Refuse a file that cannot be written, before the run rather than after it."""
-    if report is not None and not report.absolute().parent.is_dir():
-        raise InputError(f"--report {report} is in a directory that does not exist. Make it first.")
-    if report is not None and report.is_dir():
-        raise InputError(f"--report {report} is a directory. Give a file, such as {report / 'report.html'}.")
+    if path is None:
+        return
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise InputError(f"{flag} {path} is in a directory that does not exist. Make it first.")
+    if path.is_dir():
+        raise InputError(f"{flag} {path} is a directory. Give a file, such as {path / 'report.html'}.")
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"{flag} {path} is in a directory that cannot be written to. Choose another.")
 
 
 def can_keep_draws(model: "AbstractModel", base: Any) -> bool:

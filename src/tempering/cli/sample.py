@@ -76,8 +76,7 @@ def _check_arguments(out: Path, num: int | None) -> None:
         raise InputError(f"--out must end in .npz or .png, got {out}.")
     if out.suffix.lower() == ".png" and not can_plot():
         raise InputError(f"Pictures need matplotlib: {HOW_TO_INSTALL}; or write --out draws.npz.")
-    if not out.absolute().parent.is_dir():
-        raise InputError(f"--out {out} is in a directory that does not exist. Make it first.")
+    reporting.check_file("--out", out)
     if num is not None and not 1 <= num <= _MOST_DRAWS:
         raise InputError(f"--num must lie between 1 and {_MOST_DRAWS}, got {num}.")
 

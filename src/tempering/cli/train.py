@@ -101,7 +101,7 @@ def train_command(
         pretrain=pretrain, check=check, early_stop=early_stop, patience=patience, seed=seed,
     )  # fmt: skip
     shape = reporting.read_image(image)
-    reporting.check_report(report)
+    reporting.check_file("--report", report)
     rows = tp.load_data(data, num_visible=None if shape is None else shape[0] * shape[1], binarize=binarize, seed=seed)
     others = None if valid is None else tp.load_data(valid, num_visible=rows.shape[1], binarize=binarize, seed=seed)
     shown_as = guess_image(rows.shape[1]) if image is None else shape

@@ -68,7 +68,7 @@ def with_code(text: str) -> Html:
     Args:
         text: The text.
     """
-    pieces = re.split(r"`([^`]+)`|((?<!\S)--[a-z][a-z-]*(?: [\w.:]+)?)", text)
+    pieces = re.split(r"`([^`]+)`|((?<!\S)--[a-z][a-z-]*(?: [\w.:]*\w)?)", text)
     words, code = pieces[::3], [first or second for first, second in zip(pieces[1::3], pieces[2::3], strict=True)]
     made = [as_html(words[0])]
     for quoted, after in zip(code, words[1:], strict=True):
