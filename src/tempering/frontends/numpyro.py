@@ -110,7 +110,8 @@ class _Program(eqx.Module):
     def log_prior(self, u: State) -> Scalar:
         """log p of all latent sites, with the log-Jacobians of the map from u to them."""
         if self.depth is not None:
-            return sum(self._summed_at(u, _hide_observed))
+            log_p, log_jacobian = self._summed_at(u, _hide_observed)
+            return log_p + log_jacobian
         sites, log_jacobian = self._trace_at(u)
         return log_jacobian + _summed(site for site in sites.values() if _is_latent(site))
 
