@@ -67,7 +67,8 @@ def main(wheel: Path) -> None:
         fresh.install("basedpyright")
         for text, status in ((RIGHT, 0), (WRONG, 1)):
             (fresh.folder / "typed.py").write_text(text)
-            fresh.run("basedpyright", "--level", "error", "typed.py", good=(status,))
+            python = str(fresh.programs / "python")
+            fresh.run("basedpyright", "--level", "error", "--pythonpath", python, "typed.py", good=(status,))
 
 
 if __name__ == "__main__":

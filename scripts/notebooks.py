@@ -87,11 +87,11 @@ def run(cells: list[Cell]) -> tuple[list[Cell], Mapping[str, Any]]:
 
 
 def _output(code: str, variables: dict[str, Any]) -> dict[str, Any]:
-    """Run a cell as a notebook would: the value of its last line is shown, unless a semicolon ends it."""
+    """Run a cell as a notebook would: the value of its last line is shown, unless there is a picture."""
     from matplotlib import pyplot
 
     body = ast.parse(code).body
-    last = body.pop() if isinstance(body[-1], ast.Expr) and not code.endswith(";") else None
+    last = body.pop() if isinstance(body[-1], ast.Expr) else None
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(ast.Module(body, []), "notebook", "exec"), variables)
@@ -118,7 +118,7 @@ def _page_parts(name: str, cells: list[Cell]) -> Iterator[str]:
         if not cell.is_code:
             yield cell.text
             continue
-        yield f"```python\n{cell.text.removesuffix(';')}\n```"
+        yield f"```python\n{cell.text}\n```"
         if cell.printed:
             yield f"```text\n{cell.printed.rstrip()}\n```"
         for _ in cell.pictures:
