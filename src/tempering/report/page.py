@@ -72,7 +72,7 @@ def with_code(text: str) -> Html:
     words, code = pieces[::3], [first or second for first, second in zip(pieces[1::3], pieces[2::3], strict=True)]
     made = [as_html(words[0])]
     for quoted, after in zip(code, words[1:], strict=True):
-        made += [tag("code", quoted), as_html(after)]
+        made += [tag("code", with_whole_flags(quoted)), as_html(after)]
     return Html("".join(made))
 
 
