@@ -23,7 +23,7 @@ print(result)
 # %%
 couplings = 0.6 * result.betas
 found = result.log_z_by_rung
-exact = np.array([tp.Ising.square(10, 10, coupling=coupling).exact_log_z() for coupling in couplings])
+exact = np.array([tp.Ising.square(10, 10, coupling=coupling).quick_log_z() for coupling in couplings])
 left, right = plt.figure(figsize=(9, 3.4), layout="constrained").subplots(1, 2)
 left.fill_between(couplings, -2 * found.std_errors, 2 * found.std_errors, alpha=0.3, label="two standard errors")
 left.plot(couplings, found.values - exact, label="estimate − exact")
