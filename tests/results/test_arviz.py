@@ -149,7 +149,9 @@ def test_the_other_arviz_reads_it_too(tmp_path):
     version = subprocess.run(found, env=clean, capture_output=True, text=True, check=True).stdout
     assert version.startswith("0.") != has_old
     test = f"{__file__}::{test_the_installed_arviz_reads_it.__name__}"
-    ran = subprocess.run([program, "-m", "pytest", "-q", test], env=clean, cwd=ROOT, capture_output=True, text=True)
+    ran = subprocess.run(
+        [program, "-m", "pytest", "-q", "-o", "addopts=", test], env=clean, cwd=ROOT, capture_output=True, text=True
+    )
     assert "1 passed" in ran.stdout, ran.stdout
 
 
