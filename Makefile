@@ -6,8 +6,9 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 
 .PHONY: demo test lint study docs dist clean
 
+# log Z on the terminal, and a page with its pictures.
 demo: .venv/demo
-	$(BIN)/tempering estimate
+	$(BIN)/tempering estimate --report demo.html
 
 # Most of the tests' time goes into compiling: both workers share what was compiled, and the next run has it all.
 CACHE := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.venv/compiled JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0
@@ -40,7 +41,7 @@ dist: .venv/demo
 
 .venv/demo: pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(INSTALL) -e .
+	$(INSTALL) -e ".[plots]"
 	touch $@
 
 .venv/dev: pyproject.toml

@@ -3,38 +3,72 @@
 python scripts/check_wheel.py dist/tempering-0.1.0-py3-none-any.whl
 """
 
+import os
 import subprocess
 import sys
 import tempfile
 import venv
 from pathlib import Path
 
-TYPED = "import pathlib, tempering; assert (pathlib.Path(tempering.__file__).parent / 'py.typed').exists()"
+RIGHT = "import tempering as tp\n\nnumber: float = tp.estimate(tp.Ising.square(3, 4, 0.3)).log_z\n"
+WRONG = RIGHT.replace("float", "str")  # which a type checker sees only if it finds the types
+# Short runs, whose verdict may be anything: status 3 says that it is not good.
+SHORT = ("--chains", "20", "--sweeps", "50", "--no-cache", "--quiet")
+TRIED = (
+    ("estimate", "ising:3x4:0.3", *SHORT, "--out", "run", "--report", "estimate.html"),
+    ("report", "run"),
+    ("compare", "ising:3x4:0.3", "--methods", "rts,ais", *SHORT, "--report", "compare.html"),
+    ("sample", "ising:3x4:0.3", *SHORT, "--out", "draws.npz"),
+    ("train", "rows.csv", "--hidden", "2", "--updates", "5", "--no-cache", "--quiet", "--report", "train.html"),
+    ("verify",),
+    ("reproduce", "fig1", "--quick"),
+)
+WRITTEN = ("estimate.html", "run/report.html", "compare.html", "draws.npz", "train.html")
+
+
+class Environment:
+    """A fresh environment in a folder, in which programs run as for somebody who has no clone."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        venv.create(folder / "env", with_pip=True)
+        self.programs = folder / "env" / ("Scripts" if sys.platform == "win32" else "bin")
+
+    def run(self, program: str, *arguments: str, good: tuple[int, ...] = (0,)) -> str:
+        """Run a program, and end where its status is not good; what it printed."""
+        print("$", program, *arguments, flush=True)
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+        ran = subprocess.run(
+            [self.programs / program, *arguments], cwd=self.folder, env=clean, stdout=subprocess.PIPE, text=True
+        )
+        print(ran.stdout, end="")
+        if ran.returncode not in good:
+            sys.exit(f"{program} {' '.join(arguments)} ended with status {ran.returncode}")
+        return ran.stdout
+
+    def install(self, *packages: str) -> None:
+        self.run("python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages)
 
 
 def main(wheel: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        venv.create(folder, with_pip=True)
-        programs = Path(folder) / ("Scripts" if sys.platform == "win32" else "bin")
-
-        def run(program: str, *arguments: str, good: tuple[int, ...] = (0,)) -> None:
-            print("$", program, *arguments)
-            status = subprocess.run([programs / program, *arguments], cwd=folder).returncode
-            if status not in good:
-                sys.exit(f"{program} {' '.join(arguments)} ended with status {status}")
-
-        run("python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"{wheel.resolve()}[train]")
-        run("python", "-c", TYPED)
-        run("tempering", "--version")
-        for command in ("estimate", "compare", "train", "reproduce"):
-            run("tempering", command, "--help")
-        run("tempering", "verify", "--failures", "--no-cache")
-        # Short runs, whose verdict may be anything: status 3 says that it is not good.
-        short = ("--chains", "20", "--sweeps", "50", "--no-cache", "--quiet")
-        run("tempering", "estimate", "ising:3x4:0.3", *short, good=(0, 3))
-        run("tempering", "compare", "ising:3x4:0.3", "--methods", "rts,ais", *short, good=(0, 3))
-        Path(folder, "rows.csv").write_text("0,1,1,0\n1,0,0,1\n1,1,0,0\n0,0,1,1\n" * 25)
-        run("tempering", "train", "rows.csv", "--hidden", "2", "--updates", "5", "--no-cache", "--quiet", good=(0, 3))
+        fresh = Environment(Path(folder))
+        fresh.install(f"{wheel.resolve()}[train,plots]")
+        fresh.run("tempering", "--version")
+        commands = fresh.run("tempering", "--help")
+        (fresh.folder / "rows.csv").write_text("0,1,1,0\n1,0,0,1\n1,1,0,0\n0,0,1,1\n" * 25)
+        for arguments in TRIED:
+            if f" {arguments[0]} " in commands:
+                fresh.run("tempering", arguments[0], "--help")
+                fresh.run("tempering", *arguments, good=(0, 3))
+        missing = [file for file in WRITTEN if not (fresh.folder / file).stat().st_size]
+        if missing:
+            sys.exit(f"empty files: {missing}")
+        fresh.install("basedpyright")
+        for text, status in ((RIGHT, 0), (WRONG, 1)):
+            (fresh.folder / "typed.py").write_text(text)
+            python = str(fresh.programs / "python")
+            fresh.run("basedpyright", "--level", "error", "--pythonpath", python, "typed.py", good=(status,))
 
 
 if __name__ == "__main__":

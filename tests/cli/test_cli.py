@@ -259,7 +259,7 @@ def test_as_many_rungs_as_are_needed(tempering, monkeypatch):
         raise tp.InputError("Heard.")
 
     for command in ("estimate", "compare"):
-        monkeypatch.setattr(f"tempering.cli.{command}.{command}", hear)
+        monkeypatch.setattr(f"tempering.{command}", hear)
         for rungs in ("auto", 7):
             assert tempering(command, "--devices", 2, "--rungs", rungs) == (2, "", "Error: Heard.\n")
     assert heard == ["auto", 7, "auto", 7]
@@ -374,7 +374,7 @@ def test_sigterm_in_mid_run(estimate, files, monkeypatch, tmp_path):
 
         return original(*arguments, watch=watching, **settings)
 
-    monkeypatch.setattr("tempering.cli.estimate.estimate", terminated)
+    monkeypatch.setattr("tempering.estimate", terminated)
     status, out, err = estimate(files / "easy.npz", *QUICK, "--out", tmp_path / "run", "--json")
     assert status == 143
     assert only_json(out)["is_complete"] is False
@@ -394,12 +394,12 @@ def test_ctrl_c_without_a_directory(estimate, files, monkeypatch):
         return run
 
     original, before = tp.estimate, signal.getsignal(signal.SIGINT)
-    monkeypatch.setattr("tempering.cli.estimate.estimate", interrupting(1))
+    monkeypatch.setattr("tempering.estimate", interrupting(1))
     status, out, err = estimate(files / "easy.npz", *QUICK)
     assert (status, out) == (130, "")
     first, second = err.splitlines()
     assert "during its warm-up" in first
     assert second == "Interrupted. With --out DIR the run could be resumed."
-    monkeypatch.setattr("tempering.cli.estimate.estimate", interrupting(2))
+    monkeypatch.setattr("tempering.estimate", interrupting(2))
     assert estimate(files / "easy.npz", *QUICK) == (130, "", "")
     assert signal.getsignal(signal.SIGINT) is before

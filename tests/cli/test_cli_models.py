@@ -280,12 +280,12 @@ def test_ctrl_c_and_resume(tempering, monkeypatch, tmp_path):
 
         return original(*arguments, watch=stopping, **settings)
 
-    monkeypatch.setattr("tempering.cli.estimate.estimate", interrupted)
+    monkeypatch.setattr("tempering.estimate", interrupted)
     status, out, err = tempering(*common, tmp_path / "cut")
     assert status == 130
     assert "Resume with: tempering estimate --resume target.py:model" in err
     assert 0 < only_json(out)["num_sweeps"] < 256
-    monkeypatch.setattr("tempering.cli.estimate.estimate", original)
+    monkeypatch.setattr("tempering.estimate", original)
     ended = only_json(tempering(*common, tmp_path / "cut", "--resume")[1])
     for told in (whole, ended):  # how long it took, and how it was asked for
         del told["seconds"], told["settings"], told["command"]

@@ -1,6 +1,7 @@
 """`tempering sample`, `tempering report` and --report: files, statuses, and what is said."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -61,6 +62,17 @@ def test_what_is_refused(tempering, tmp_path, monkeypatch, arguments, why):
     status, out, err = tempering(*arguments)
     assert (status, out) == (2, "")
     assert why in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [("estimate", "--report", "page.html"), ("sample", "--out", "draws.npz")])
+def test_a_directory_that_cannot_be_written_to(tempering, tmp_path, monkeypatch, arguments):
+    """Guards the user's time: refused before the run. For root every directory can be written to, so it is said so."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != tmp_path)
+    status, out, err = tempering(*arguments)
+    assert (status, out) == (2, "")
+    assert "cannot be written to" in err
     assert err.count("\n") == 1
 
 

@@ -204,6 +204,8 @@ def test_links_lead_somewhere(file):
         if "/gallery/" in target:  # made when the site is built
             assert target.rpartition("/")[2] in gallery_files(), f"{page_id(file)} links to {target}"
             continue
+        if re.fullmatch(r"notebooks/\w+\.md", target):  # likewise, of scripts
+            target = target.removesuffix(".md") + ".py"
         name, _, anchor = target.partition("#")
         page = (file.parent / name).resolve() if name else file
         assert page.exists(), f"{page_id(file)} links to {target}"
@@ -222,7 +224,8 @@ def test_the_site_lists_every_page():
     """In five sections, each page once."""
     nav = (ROOT / "mkdocs.yml").read_text().split("\nnav:\n", 1)[1].split("\n\n", 1)[0]
     listed = re.findall(r"^ +- .+: (\S+\.md)$", nav, re.M)
-    assert sorted(listed) == sorted(str(page.relative_to(ROOT / "docs")) for page in PAGES)
+    notebooks = [page.with_suffix(".md") for page in (ROOT / "docs" / "notebooks").glob("*.py")]
+    assert sorted(listed) == sorted(str(page.relative_to(ROOT / "docs")) for page in [*PAGES, *notebooks])
     assert re.findall(r"^  - (\w+):$", nav, re.M) == ["Start", "Guides", "Methods", "Reference", "Measured"]
 
 

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from functools import cache
 
 import numpy as np
 import pytest
@@ -13,7 +14,10 @@ import pytest
 import tempering as tp
 from pictured import bare_result, posterior_result, rbm_result, small_comparison
 from tempering.report import comparison_report, directory_report, run_report, training_report
+from tempering.report.comparison_page import _findings
+from tempering.report.page import with_code, with_whole_flags
 from tempering.results import Details
+from tempering.results.details import versions
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
 
@@ -50,13 +54,14 @@ DOCUMENTS = {
     "comparison": lambda: comparison_report(small_comparison(), settings={"chains": 20}, command="tempering compare"),
     "training": lambda: training_report(SUMMARY, ROWS, samples=np.eye(9), shape=(3, 3)),
 }
+DOCUMENTS = {name: cache(make) for name, make in DOCUMENTS.items()}
 
 
 def text_of(document: str, *, with_pictures: bool = False) -> str:
     body = document.partition("<body>")[2]
     if not with_pictures:
         body = re.sub(r"<svg.*?</svg>", " ", body, flags=re.S)
-    return html.unescape(re.sub(r"<[^>]*>", " ", body))
+    return html.unescape(re.sub(r"<[^>]*>", " ", re.sub(r"</?span>", "", body)))
 
 
 def numbers_in(value) -> list[float]:
@@ -94,12 +99,20 @@ def test_every_picture_has_words(name):
     assert len(identifiers) == len(set(identifiers))
 
 
-@pytest.mark.parametrize("make", [rbm_result, bare_result, posterior_result], ids=lambda make: make.__name__)
-def test_every_number_is_in_the_json(make):
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("rbm", lambda: rbm_result().to_dict()),
+        ("bare", lambda: bare_result().to_dict()),
+        ("posterior", lambda: posterior_result().to_dict()),
+        ("comparison", lambda: small_comparison().to_dict() | {"settings": {"chains": 20}, "versions": versions()}),
+        ("training", lambda: SUMMARY),
+    ],
+)
+def test_every_number_is_in_the_json(name, make):
     """Kills: a number that was computed for the page alone, a number of another field with another rounding."""
-    result = make()
-    known = np.array(numbers_in(result.to_dict()))
-    for found in re.findall(r"\d+(?:\.\d+)?", text_of(run_report(result))):
+    known = np.array(numbers_in(make()))
+    for found in re.findall(r"\d+(?:\.\d+)?", text_of(DOCUMENTS[name]())):
         if found in ("95", "0", "1"):  # 95 % intervals, and β from 0 to 1
             continue
         decimals = len(found.partition(".")[2])
@@ -115,6 +128,25 @@ def test_the_answer_and_its_verdict_come_first():
     assert places == sorted(places)
     assert "Good" not in words
     assert "The run kept no draws" in text_of(run_report(bare_result()))
+
+
+def test_a_comparison_says_things_once():
+    """Kills: a box for each of several methods that say the same, sentences without a space between them."""
+    finding = {"seen": "the error is 0.1 by chains and 0.3 by tours", "cure": "run more sweeps"}
+    said = {"verdict": "unsure", "message": "Unsure.", "findings": [finding]}
+    quiet = {"method": "ais", "verdict": "good", "message": "Good.", "findings": []}
+    boxes = _findings({"methods": [{"method": "rts", **said}, quiet, {"method": "ts", **said}]}, str)
+    assert boxes.count("<strong>") == 1
+    assert "rts, ts: Unsure." in boxes
+    assert not re.search(r"\w\.[A-Z]", text_of(DOCUMENTS["comparison"]()).partition("Side by side")[0])
+
+
+def test_flags_are_code_and_not_broken():
+    """Kills: the full stop of a sentence taken for a part of a number, a flag that is broken after its hyphen."""
+    assert with_code("run --sweeps 400.") == "run <code><span>--sweeps</span> 400</code>."
+    assert with_whole_flags("tempering estimate '<x>' --out-dir a--b") == (
+        "tempering estimate &#x27;&lt;x&gt;&#x27; <span>--out-dir</span> a--b"
+    )
 
 
 @pytest.mark.parametrize("where", ["title", "model", "command", "finding", "setting", "draw"])
@@ -205,12 +237,12 @@ addEventListener("load", () => {
   }
   const verdict = document.querySelector(".verdict strong").getBoundingClientRect();
   if (verdict.bottom > innerHeight) found.push("the verdict is below the first screen");
-  parent.postMessage(found, "*");
+  parent.postMessage([location.pathname.split("/").pop() + " " + innerWidth, found], "*");
 });
 </script></head>"""
-FRAME = """<!DOCTYPE html><body><script>addEventListener("message", event => {
-  document.body.append("FOUND" + JSON.stringify(event.data) + "END"); });</script>
-<iframe src="measured.html" style="width:%dpx;height:%dpx;border:0"></iframe>"""
+LISTEN = """<!DOCTYPE html><body><script>addEventListener("message", event => {
+  document.body.append("FOUND" + JSON.stringify(event.data) + "END"); });</script>"""
+SCREENS = ((1280, 800), (390, 844))  # a desktop and a phone
 
 
 @pytest.fixture(scope="module")
@@ -232,27 +264,36 @@ def chromium():
     return run
 
 
-@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)], ids=["desktop", "phone"])
-@pytest.mark.parametrize("name", ["rbm", "posterior", "stuck"])
-def test_nothing_overlaps_or_is_cut(chromium, tmp_path, name, width, height):
-    """Kills: a table that widens the page, labels of axes upon each other, a verdict that must be scrolled to."""
-    document = re.sub(r"<meta http-equiv.*?>", "", DOCUMENTS[name]())  # which allows no script
-    (tmp_path / "measured.html").write_text(document.replace("</head>", MEASURE))
-    (tmp_path / "frame.html").write_text(FRAME % (width, height))
-    shown = chromium(
-        tmp_path, "--window-size=1400,1000", "--virtual-time-budget=3000", "--dump-dom", tmp_path / "frame.html"
+def frames_of(names) -> str:
+    """All pages side by side, each as wide and high as a desktop and as a phone."""
+    size = 'style="width:{}px;height:{}px;border:0"'
+    return "".join(
+        f'<iframe src="{name}.html" {size.format(*screen)}></iframe>' for name in names for screen in SCREENS
     )
-    (found,) = re.findall(r"FOUND(.*?)END<", shown.stdout + "<") or ["not measured"]
-    assert found == "[]"
+
+
+def test_nothing_overlaps_or_is_cut(chromium, tmp_path):
+    """Kills: a table that widens the page, labels of axes upon each other, a verdict that must be scrolled to."""
+    for name, document in DOCUMENTS.items():
+        free = re.sub(r"<meta http-equiv.*?>", "", document())  # which allows no script
+        (tmp_path / f"{name}.html").write_text(free.replace("</head>", MEASURE))
+    (tmp_path / "frame.html").write_text(LISTEN + frames_of(DOCUMENTS))
+    shown = chromium(
+        tmp_path, "--window-size=1400,1000", "--virtual-time-budget=6000", "--dump-dom", tmp_path / "frame.html"
+    )
+    found = dict(json.loads(each) for each in re.findall(r"FOUND(.*?)END", shown.stdout.partition("</script>")[2]))
+    assert found == {f"{name}.html {width}": [] for name in DOCUMENTS for width, _ in SCREENS}
 
 
 def test_no_message_and_no_request(chromium, tmp_path):
-    """Kills: anything that Chromium complains of. The page allows no request, so that one would be complained of."""
-    page = DOCUMENTS["stuck"]()
-    fetching = page.replace("<main>", '<main><img src="http://example.org/x.png">')
-    for document, is_silent in ((page, True), (fetching, False)):
-        file, picture = tmp_path / "report.html", tmp_path / "page.png"
-        file.write_text(document)
+    """Kills: anything that Chromium complains of. The pages allow no request, so that one would be complained of."""
+    for name, document in DOCUMENTS.items():
+        (tmp_path / f"{name}.html").write_text(document())
+    fetching = DOCUMENTS["stuck"]().replace("<main>", '<main><img src="http://example.org/x.png">')
+    (tmp_path / "fetching.html").write_text(fetching)
+    for names, is_silent in ((DOCUMENTS, True), (["fetching"], False)):
+        file, picture = tmp_path / "frame.html", tmp_path / f"{is_silent}.png"
+        file.write_text("<!DOCTYPE html><body>" + frames_of(names))
         shown = chromium(tmp_path, "--enable-logging=stderr", f"--screenshot={picture}", file)
         assert picture.exists()
         assert ("CONSOLE" not in shown.stderr) == is_silent

@@ -1,9 +1,13 @@
 """Draws for ArviZ: resampled by their weights, named, and in a tree that ArviZ reads."""
 
 import importlib.metadata
+import os
+import shutil
+import subprocess
 import sys
 import types
 import warnings
+from contextlib import suppress
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +15,7 @@ import pytest
 
 import checks
 import tempering as tp
+from pages import ROOT
 from tempering import InputError
 from tempering.results.arviz_tree import to_arviz
 from tempering.stats import WeightedDraws
@@ -108,6 +113,46 @@ def test_the_installed_arviz_reads_it():
     assert table["r_hat"].to_numpy(float) == pytest.approx([1.0, 1.0, 1.0], abs=0.02)
     assert float(sizes["scale"].values) > 1000  # nearly independent picks, about 20 000
     assert ratios["place"].values == pytest.approx([1.0, 1.0, 1.0], abs=0.02)
+
+
+def newer_python() -> str | None:
+    """A Python on which ArviZ 1.x can be installed."""
+    for name in (sys.executable, "python3.12", "python3.13", "python3.14"):
+        asked = [shutil.which(name) or name, "-c", "import sys; sys.exit(sys.version_info < (3, 12))"]
+        with suppress(OSError):
+            if not subprocess.run(asked, capture_output=True).returncode:
+                return asked[0]
+    return None
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_other_arviz_reads_it_too(tmp_path):
+    """Slow, since it makes an environment with ArviZ 1.x, or 0.x where 1.x is installed, and runs the test above there.
+
+    Kills: a DataTree for ArviZ 0.x, an InferenceData for 1.x.
+    """
+    has_old = importlib.metadata.version("arviz").startswith("0.")
+    wanted, python = ("arviz>=1", newer_python()) if has_old else ("arviz<1", sys.executable)
+    if python is None:
+        pytest.skip("ArviZ 1.x needs Python 3.12 or newer, and there is none")
+    subprocess.run([python, "-m", "venv", tmp_path], check=True)
+    program = tmp_path / "bin" / "python"
+    needed = [wanted, "matplotlib<3.11", "pytest", "pytest-timeout", "beartype", "scipy"]
+    installed = subprocess.run(
+        [program, "-m", "pip", "install", "--quiet", f"{ROOT}[arviz,train]", *needed], capture_output=True, text=True
+    )
+    if installed.returncode:
+        pytest.skip(f"{wanted} cannot be installed here: {installed.stderr.splitlines()[-1]}")
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    found = [program, "-c", "import importlib.metadata as m; print(m.version('arviz'))"]
+    version = subprocess.run(found, env=clean, capture_output=True, text=True, check=True).stdout
+    assert version.startswith("0.") != has_old
+    test = f"{__file__}::{test_the_installed_arviz_reads_it.__name__}"
+    ran = subprocess.run(
+        [program, "-m", "pytest", "-q", "-o", "addopts=", test], env=clean, cwd=ROOT, capture_output=True, text=True
+    )
+    assert "1 passed" in ran.stdout, ran.stdout
 
 
 @pytest.mark.parametrize(("version", "is_tree"), [("0.23.4", False), ("1.0.0", True), ("1.2.0rc1", True), (None, True)])

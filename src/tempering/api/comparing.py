@@ -9,12 +9,12 @@ from typing import Any
 import jax
 import numpy as np
 
+from tempering._defaults import LENGTH
 from tempering._errors import InputError, check_count
 from tempering._signatures import suggests
 from tempering.api.memory import check_chains, check_sweeps
 from tempering.api.runs import Plan, Runs
 from tempering.api.settings import Betas, RungWeights, Settings, check_model, check_move
-from tempering.diagnosis.stopping import LENGTH
 from tempering.estimators.methods import METHODS, Method, RunKind
 from tempering.kernels import AbstractMove
 from tempering.ladder import AbstractPath, Ladder

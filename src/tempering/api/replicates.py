@@ -7,10 +7,10 @@ from typing import Any
 
 import jax
 
+from tempering._defaults import LENGTH
 from tempering._signatures import suggests
 from tempering.api.job import Job
 from tempering.api.settings import Betas, RungWeights, Settings
-from tempering.diagnosis.stopping import LENGTH
 from tempering.kernels import AbstractMove
 from tempering.models import AbstractModel
 from tempering.results import Result

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from tempering import _defaults
 from tempering._errors import InputError, check_count
 from tempering.api.memory import check_rungs, check_sweeps
 from tempering.estimators.methods import METHODS, RunKind
@@ -34,7 +35,7 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """How a run is made. Every field is an argument of `estimate`, whose defaults are written here.
+    """How a run is made. Every field is an argument of `estimate`, with its default.
 
     Attributes:
         num_chains: Independent chains.
@@ -54,17 +55,17 @@ class Settings:
         chunk_sweeps: Sweeps between checkpoints and calls of `watch`, rounded up to whole blocks.
     """
 
-    num_chains: int = 100
+    num_chains: int = _defaults.NUM_CHAINS
     num_sweeps: int | None = None
     num_rungs: int | str | None = None
-    betas: Betas = "auto"
-    rung_weights: RungWeights = "ends"
-    warmup: str | AbstractWarmup = "sequential"
-    method: str = "auto"
-    seed: int = 0
+    betas: Betas = _defaults.BETAS
+    rung_weights: RungWeights = _defaults.RUNG_WEIGHTS
+    warmup: str | AbstractWarmup = _defaults.WARMUP
+    method: str = _defaults.METHOD
+    seed: int = _defaults.SEED
     target_error: float | None = None
     max_sweeps: int | None = None
-    chunk_sweeps: int = 1
+    chunk_sweeps: int = _defaults.CHUNK_SWEEPS
 
     def __post_init__(self) -> None:
         for name, least in (("num_chains", 1), ("num_sweeps", 1), ("num_rungs", 2), ("chunk_sweeps", 1)):

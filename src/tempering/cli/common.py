@@ -1,4 +1,7 @@
-"""What the commands share: their flags, their exit statuses, and how they speak."""
+"""What the commands share: their flags, their exit statuses, and how they speak.
+
+What loads JAX or NumPy is imported in functions, here and in the modules of the commands: help needs neither.
+"""
 
 import os
 import shlex
@@ -8,10 +11,8 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Self, TypeVar, cast
 
-import jax
-import numpy as np
 from rich.console import Console
 from rich.markup import escape as escape
 from rich.table import Table
@@ -20,10 +21,11 @@ from typer import Argument, Option
 from tempering._errors import InputError, RecoveryWarning
 from tempering.cli import processes
 from tempering.cli.flags import in_flags
-from tempering.frontends.loading import load, load_data, load_example, load_rows
-from tempering.models import RBM, AbstractModel
-from tempering.sampling.processes import gathered
-from tempering.sampling.side_by_side import num_cores
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tempering.models import AbstractModel
 
 T = TypeVar("T")
 
@@ -62,15 +64,18 @@ CacheFlag = Annotated[bool, Option("--cache/--no-cache", help="Keep compiled pro
 
 def read_inputs(
     model: str | None, names: str | None, base: str | None, data: str | None, binarize: str | None, seed: int
-) -> tuple[AbstractModel, Any, np.ndarray | None]:
+) -> "tuple[AbstractModel, Any, np.ndarray | None]":
     """The model, what tempering starts from, and the rows of data, from what was typed."""
+    from tempering.frontends.loading import load, load_data, load_example, load_rows
+    from tempering.models import RBM
+
     if names is not None and model is None:
         raise InputError("--names is for the arrays of a FILE.npz: give the file as MODEL.")
     with only_answers_on_stdout():  # a Python file may print
         target, own_base = (load(model, names=names), None) if model is not None else load_example()
     _check_useful(target, base, data, binarize)
 
-    def read(file: str) -> np.ndarray:
+    def read(file: str) -> "np.ndarray":
         if isinstance(target, RBM):
             return load_data(file, num_visible=target.num_visible, binarize=binarize, seed=seed)
         return load_rows(file)
@@ -81,8 +86,10 @@ def read_inputs(
     return target, base if base in _BASE_WORDS else read(base), rows
 
 
-def _check_useful(model: AbstractModel, base: str | None, data: str | None, binarize: str | None) -> None:
+def _check_useful(model: "AbstractModel", base: str | None, data: str | None, binarize: str | None) -> None:
     """Refuse flags that mean nothing for this model; words for --base that it does not know it refuses itself."""
+    from tempering.models import RBM
+
     kind = type(model).__name__
     if binarize is not None and not isinstance(model, RBM):
         raise InputError(f"--binarize is for RBMs over bits; this {kind} has no use for it. Leave it out.")
@@ -106,11 +113,19 @@ def use_cores(devices: str) -> None:
         raise InputError(f"--devices must be all, or from 1 to {most}; got {devices}. As many as cores are enough.")
     if devices == "all" and "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", ""):
         return  # the user has decided it already
+    import jax
+
+    from tempering.sampling.side_by_side import num_cores
+
     jax.config.update("jax_num_cpu_devices", num_cores() if devices == "all" else int(devices))
 
 
 def read_together(read: Callable[[], T]) -> T:
     """What every process reads for itself. Where one of them cannot, all of them refuse, with what it has to say."""
+    import numpy as np
+
+    from tempering.sampling.processes import gathered
+
     found, refusal = None, ""
     try:
         found = read()
@@ -229,7 +244,7 @@ def refuse(message: str) -> NoReturn:
     if not processes.speaks():
         if processes.have_all_ended():
             sys.exit(EXIT_USER_ERROR)
-        print(f"Error in process {jax.process_index()}: {in_flags(' '.join(message.split()))}", file=sys.stderr)
+        print(f"Error in process {processes.number_of_this()}: {in_flags(' '.join(message.split()))}", file=sys.stderr)
         processes.leave(EXIT_USER_ERROR)
     say(f"Error: {in_flags(' '.join(message.split()))}")
     sys.exit(EXIT_USER_ERROR)

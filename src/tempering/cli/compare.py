@@ -1,21 +1,19 @@
 """`tempering compare`: one model, every method."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 from typer import Option
 
-from tempering.api import Settings, compare
+import tempering as tp
+from tempering import _defaults
 from tempering.cli import common, paths, processes, reporting
 from tempering.cli.compiled import keep_compiled
 from tempering.cli.flags import in_flags
-from tempering.diagnosis.stopping import LENGTH
-from tempering.estimators import Sandwich
-from tempering.progress import is_terminal
-from tempering.report import comparison_report
-from tempering.results import Comparison, SideBySide
-from tempering.results.comparison_table import comparison_table
+
+if TYPE_CHECKING:
+    from tempering.results import Comparison, SideBySide
 
 
 def compare_command(
@@ -28,14 +26,14 @@ def compare_command(
     binarize: common.BinarizeFlag = None,
     rungs: common.RungsFlag = None,
     path: paths.PathFlag = paths.GEOMETRIC,
-    ladder: common.LadderFlag = str(Settings.betas),
-    rung_weights: common.RungWeightsFlag = str(Settings.rung_weights),
-    chains: common.ChainsFlag = Settings.num_chains,
-    sweeps: common.SweepsFlag = LENGTH,
-    warmup: common.WarmupFlag = str(Settings.warmup),
+    ladder: common.LadderFlag = _defaults.BETAS,
+    rung_weights: common.RungWeightsFlag = _defaults.RUNG_WEIGHTS,
+    chains: common.ChainsFlag = _defaults.NUM_CHAINS,
+    sweeps: common.SweepsFlag = _defaults.LENGTH,
+    warmup: common.WarmupFlag = _defaults.WARMUP,
     repeats: Annotated[int, Option(help="How many seeds, from --seed on.")] = 1,
     truth: Annotated[float | None, Option(help="The true log Z; enumerated where that is quick.")] = None,
-    seed: common.SeedFlag = Settings.seed,
+    seed: common.SeedFlag = _defaults.SEED,
     devices: common.DevicesFlag = "all",
     coordinator: processes.CoordinatorFlag = None,
     num_processes: processes.NumProcessesFlag = None,
@@ -51,15 +49,17 @@ def compare_command(
     the first method. Exit status: 0 it is good and no two methods disagree, 2 the arguments are wrong, 3 it is not or
     they do, 130 interrupted, 143 terminated.
     """
+    from tempering.progress import is_terminal
+
     common.use_cores(devices)
     processes.join_processes(coordinator, num_processes, process_id)
     keep_compiled(cache)
-    reporting.check_report(report)
+    reporting.check_file("--report", report)
     target, start, rows = common.read_together(lambda: common.read_inputs(model, names, base, data, binarize, seed))
     target, start = paths.along(path, target, start)
     is_shown = is_terminal() and not quiet and processes.speaks()
     with common.Interrupts(at_once=True), common.only_answers_on_stdout():
-        comparison = compare(
+        comparison = tp.compare(
             target, start, data=rows, methods=methods, budget=budget, num_chains=chains, num_sweeps=sweeps,
             num_rungs=common.read_rungs(rungs), betas=common.read_betas(ladder), rung_weights=rung_weights,
             warmup=warmup, repeats=repeats, truth=truth, seed=seed, progress=is_shown,
@@ -67,7 +67,7 @@ def compare_command(
     if report is not None and processes.speaks():
         settings = {"chains": chains, "sweeps": sweeps, "budget": budget, "repeats": repeats, "rungs": rungs}
         settings |= {"ladder": ladder, "rung weights": rung_weights, "warm-up": warmup, "seed": seed}
-        page = comparison_report(
+        page = tp.report.comparison_report(
             comparison, settings=settings, command=reporting.this_command(), words=in_flags,
             title=model or "the example",
         )  # fmt: skip
@@ -79,7 +79,7 @@ def compare_command(
     raise typer.Exit(common.EXIT_GOOD if comparison.verdict.is_good else common.EXIT_NOT_GOOD)
 
 
-def _print(comparison: Comparison) -> None:
+def _print(comparison: "Comparison") -> None:
     console = common.table_console()
     first = comparison.repeats[0]
     console.print(_table(comparison))
@@ -98,7 +98,7 @@ def _print(comparison: Comparison) -> None:
     console.print(f"verdict     {common.in_colour(comparison.in_words(), comparison.verdict.is_good)}")
 
 
-def _findings(side: SideBySide) -> dict[str, list[str]]:
+def _findings(side: "SideBySide") -> dict[str, list[str]]:
     """Each finding once, with the run that it is about, or the methods that noticed it."""
     found: dict[str, list[str]] = {}
     for entry in side.entries:
@@ -112,7 +112,9 @@ def _findings(side: SideBySide) -> dict[str, list[str]]:
     return found
 
 
-def _table(comparison: Comparison) -> Table:
+def _table(comparison: "Comparison") -> Table:
+    from tempering.results.comparison_table import comparison_table
+
     text = comparison_table(comparison)
     table = Table(box=None, pad_edge=False)
     for column, name in enumerate(text.header):
@@ -123,17 +125,17 @@ def _table(comparison: Comparison) -> Table:
     return table
 
 
-def _between(comparison: Comparison) -> str:
+def _between(comparison: "Comparison") -> str:
     """The two bounds in words; with several seeds, their means."""
     bounds = f"{comparison.lower_bound:.4f} from below, {comparison.upper_bound:.4f} from above, each in expectation"
     lower, upper = comparison.repeats[0].lower, comparison.repeats[0].upper
     if len(comparison.repeats) > 1 or lower is None or upper is None or upper.log_z >= lower.log_z:
         return bounds
-    crossed = Sandwich(lower, upper).is_crossed
+    crossed = tp.estimators.Sandwich(lower, upper).is_crossed
     return f"{bounds}; they cross {'by more than' if crossed else 'within'} their errors"
 
 
-def _alarm(side: SideBySide, *, several: bool) -> str:
+def _alarm(side: "SideBySide", *, several: bool) -> str:
     """The worst disagreement, and how many more there are."""
     (one, two, errors), *others = side.disagreements
     seed = f"seed {side.seed}: " if several else ""

@@ -5,7 +5,6 @@ import warnings
 from contextlib import suppress
 from pathlib import Path
 
-import jax
 import platformdirs
 
 MAX_BYTES = 2**29
@@ -30,6 +29,8 @@ def keep_compiled(is_asked: bool) -> None:
         return
     if not os.access(directory, os.W_OK | os.X_OK):
         return
+    import jax
+
     jax.config.update("jax_compilation_cache_dir", str(directory))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     # A disk that is full, or a program that another process is just writing, costs time and nothing else.

@@ -1,24 +1,19 @@
 """`tempering estimate`: one model, one answer."""
 
 import dataclasses
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 from typer import Option
 
-from tempering._logspace import rounding_of
-from tempering.api import Interrupted, Settings, estimate
+import tempering as tp
+from tempering import _defaults
 from tempering.cli import common, paths, processes, reporting
 from tempering.cli.compiled import keep_compiled
 from tempering.cli.flags import in_flags
-from tempering.diagnosis.divergence import divergences_in_words
-from tempering.progress import is_terminal
-from tempering.report import run_report
-from tempering.results import Result
-from tempering.verdicts import Verdict
 
 
 def estimate_command(
@@ -27,18 +22,18 @@ def estimate_command(
     base: common.BaseFlag = None,
     data: Annotated[str | None, Option(help="FILE of data whose mean log-likelihood is wanted.")] = None,
     binarize: common.BinarizeFlag = None,
-    chains: common.ChainsFlag = Settings.num_chains,
+    chains: common.ChainsFlag = _defaults.NUM_CHAINS,
     sweeps: Annotated[
         int | None, Option(help="Sweeps per chain after the warm-up; by default until --target-error is reached.")
-    ] = Settings.num_sweeps,
+    ] = None,
     rungs: common.RungsFlag = None,
     path: paths.PathFlag = paths.GEOMETRIC,
-    ladder: common.LadderFlag = str(Settings.betas),
-    rung_weights: common.RungWeightsFlag = str(Settings.rung_weights),
-    warmup: common.WarmupFlag = str(Settings.warmup),
+    ladder: common.LadderFlag = _defaults.BETAS,
+    rung_weights: common.RungWeightsFlag = _defaults.RUNG_WEIGHTS,
+    warmup: common.WarmupFlag = _defaults.WARMUP,
     method: Annotated[
         str, Option(help="auto, or what else a tempered run gives: rts, ts, rsd, mbar, ti_rb ...")
-    ] = Settings.method,
+    ] = _defaults.METHOD,
     target_error: Annotated[
         float | None,
         Option(help="Go on until the standard error is this small and the verdict good; 0.1 without --sweeps."),
@@ -47,11 +42,11 @@ def estimate_command(
         int | None, Option(help="Towards an error: the most sweeps per chain; 20 times the first look by default.")
     ] = None,
     max_time: Annotated[str | None, Option(help="The most time, such as 90s, 10m or 1.5h.")] = None,
-    seed: common.SeedFlag = Settings.seed,
+    seed: common.SeedFlag = _defaults.SEED,
     out: Annotated[Path | None, Option(help="Directory for checkpoints and the result.")] = None,
     resume: Annotated[bool, Option("--resume", help="Go on with the run in --out.")] = False,
     chunk: Annotated[int, Option(help="Sweeps between checkpoints, rounded up to whole blocks.")] = (
-        Settings.chunk_sweeps
+        _defaults.CHUNK_SWEEPS
     ),
     devices: common.DevicesFlag = "all",
     coordinator: processes.CoordinatorFlag = None,
@@ -68,11 +63,13 @@ def estimate_command(
     Exit status: 0 good, 2 the arguments are wrong, 3 a number was computed but is not to be believed, 130 interrupted,
     143 terminated.
     """
+    from tempering.progress import is_terminal
+
     common.use_cores(devices)
     processes.join_processes(coordinator, num_processes, process_id)
     keep_compiled(cache)
     shape = reporting.read_image(image)
-    reporting.check_report(report)
+    reporting.check_file("--report", report)
     target, start, rows = common.read_together(lambda: common.read_inputs(model, names, base, data, binarize, seed))
     target, start = paths.along(path, target, start)
     is_shown = is_terminal() and not quiet and processes.speaks()
@@ -83,21 +80,21 @@ def estimate_command(
     interrupts, result = common.Interrupts(), None
     try:
         with interrupts, common.only_answers_on_stdout():
-            result = estimate(
+            result = tp.estimate(
                 target, start, data=rows, num_chains=chains, num_sweeps=sweeps, num_rungs=common.read_rungs(rungs),
                 betas=common.read_betas(ladder), rung_weights=rung_weights, warmup=warmup, method=method, seed=seed,
                 target_error=target_error, max_sweeps=max_sweeps, max_seconds=max_time, out=out, resume=resume,
                 chunk_sweeps=chunk, keep_draws=keep_draws,
                 watch=lambda _: interrupts.asked, progress=is_shown,
             )  # fmt: skip
-    except Interrupted as stopped:
+    except tp.Interrupted as stopped:
         common.say(str(stopped))
     if result is not None and processes.speaks():
         result = dataclasses.replace(result, command=reporting.this_command())
         if out is not None and result.is_complete:
             result.save(out)  # again, with the command
     if result is not None and report is not None and processes.speaks():
-        reporting.write(run_report(result, shape=shape, words=in_flags, title=model or "the example"), report)
+        reporting.write(tp.report.run_report(result, shape=shape, words=in_flags, title=model or "the example"), report)
     if result is not None and json:
         print(result.to_json())
     elif result is not None:
@@ -108,8 +105,10 @@ def estimate_command(
     raise typer.Exit(common.EXIT_GOOD if result is not None and result.verdict.is_good else common.EXIT_NOT_GOOD)
 
 
-def _answer_rows(result: Result) -> Iterator[tuple[str, str]]:
+def _answer_rows(result: "tp.Result") -> Iterator[tuple[str, str]]:
     """log Z, and what it is held against."""
+    from tempering._logspace import rounding_of
+
     low, high = result.interval
     yield "log Z", f"[bold]{result.log_z:.4f}[/bold]"
     asked = "" if result.target_error is None else f" ({result.target_error:g} asked for)"
@@ -124,23 +123,27 @@ def _answer_rows(result: Result) -> Iterator[tuple[str, str]]:
         yield "annealing says", f"{result.annealed.log_z:.4f} ± {result.annealed.std_error:.4f}"
 
 
-def _errors(result: Result) -> str:
+def _errors(result: "tp.Result") -> str:
     """The same error seen in other ways."""
     errors = result.log_z_by_rung.errors
     ways = {} if errors is None else {"tours": errors.tours, "groups": errors.groups}
-    known = [f"{error:.4f} by {name}" for name, error in ways.items() if np.isfinite(error)]
+    known = [f"{error:.4f} by {name}" for name, error in ways.items() if math.isfinite(error)]
     return f" ({', '.join(known)})" if known else ""
 
 
-def _rungs(result: Result) -> str:
+def _rungs(result: "tp.Result") -> str:
     """How long the ladder is, and what its prior costs: draws in its middle say little of its ends."""
     base, target = result.end_shares
     length = "" if result.length is None else f", {result.length.root_kl:.1f} long in √KL"
     return f"{result.num_rungs}{length}; {base:.1%} of draws at the base, {target:.1%} at the target"
 
 
-def _run_rows(result: Result) -> Iterator[tuple[str, str]]:
+def _run_rows(result: "tp.Result") -> Iterator[tuple[str, str]]:
     """How the chains fared, and what else was asked for."""
+    import numpy as np
+
+    from tempering.diagnosis.divergence import divergences_in_words
+
     yield "rungs", _rungs(result)
     yield "round trips", f"{result.diagnosis.round_trips_per_chain:.2f} per chain"
     moves = result.recording.moves
@@ -148,7 +151,7 @@ def _run_rows(result: Result) -> Iterator[tuple[str, str]]:
         low, high = np.nanmin(moves.acceptance), np.nanmax(moves.acceptance)
         yield "moves accepted", f"{low:.2f} to {high:.2f}, by rung"
         if result.num_divergent > 0:
-            is_grave = result.diagnosis.found(Verdict.DIVERGENT)
+            is_grave = result.diagnosis.found(tp.Verdict.DIVERGENT)
             counted = f"{result.num_divergent} of {moves.num_moves.sum():.0f} trajectories"
             yield "divergences", counted if is_grave else divergences_in_words(moves)
     if result.mean_log_likelihood is not None:
@@ -160,7 +163,7 @@ def _run_rows(result: Result) -> Iterator[tuple[str, str]]:
     yield "seconds", f"{result.seconds:.1f}"
 
 
-def _verdict_rows(result: Result) -> Iterator[tuple[str, str]]:
+def _verdict_rows(result: "tp.Result") -> Iterator[tuple[str, str]]:
     """Whether to believe it, and all that was found."""
     yield "verdict", common.in_colour(result.verdict.value, result.verdict.is_good)
     for finding in result.diagnosis.findings:

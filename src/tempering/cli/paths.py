@@ -1,11 +1,13 @@
 """`--path`: the densities between base and target."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
 from tempering._errors import InputError
-from tempering.models import RBM, AbstractModel, MomentAveragedRBM
+
+if TYPE_CHECKING:
+    from tempering.models import AbstractModel
 
 GEOMETRIC, MOMENTS = "geometric", "moments"
 _KNOTS = 9  # where none are asked for
@@ -15,7 +17,7 @@ PathFlag = Annotated[
 ]
 
 
-def along(path: str, model: AbstractModel, base: Any) -> tuple[AbstractModel, Any]:
+def along(path: str, model: "AbstractModel", base: Any) -> "tuple[AbstractModel, Any]":
     """The model on the path that was asked for, and what it then starts from.
 
     Args:
@@ -31,6 +33,8 @@ def along(path: str, model: AbstractModel, base: Any) -> tuple[AbstractModel, An
         raise InputError(f"--path must be geometric, moments or moments:KNOTS with 2 knots or more, got {path!r}.")
     if word == GEOMETRIC:
         return model, base
+    from tempering.models import RBM, MomentAveragedRBM
+
     if not isinstance(model, RBM):
         raise InputError(f"--path moments is for RBMs over bits, not for this {type(model).__name__}. Leave it out.")
     return MomentAveragedRBM.fitted(model, base, num_knots=int(knots or _KNOTS)), None

@@ -6,7 +6,6 @@ import traceback
 from collections.abc import Callable
 from typing import Annotated, NoReturn
 
-import jax
 from typer import Option
 
 from tempering._errors import InputError
@@ -41,6 +40,8 @@ def join_processes(coordinator: str | None, num_processes: int | None, process_i
         _check(str(coordinator), int(num_processes or 0), int(process_id or 0))
     elif not is_launched:
         return
+    import jax
+
     jax.config.update("jax_enable_preemption_service", False)  # signals are ours
     try:
         jax.distributed.initialize(
@@ -56,16 +57,31 @@ def join_processes(coordinator: str | None, num_processes: int | None, process_i
 
 def are_several() -> bool:
     """Whether this is one of several processes."""
+    if "jax" not in sys.modules:
+        return False
+    import jax
+
     return jax.distributed.is_initialized() and jax.process_count() > 1
 
 
 def speaks() -> bool:
     """Whether this process is the one that speaks."""
-    return not are_several() or jax.process_index() == 0
+    return number_of_this() == 0
+
+
+def number_of_this() -> int:
+    """The number of this process, from 0."""
+    if not are_several():
+        return 0
+    import jax
+
+    return jax.process_index()
 
 
 def have_all_ended() -> bool:
     """Wait for the other processes to end too; False where they do not."""
+    import jax
+
     try:
         jax.distributed.shutdown()
     except RuntimeError:
@@ -87,6 +103,8 @@ def leave_after(error: Exception, advised: Callable[[str], str]) -> NoReturn:
         error: What happened.
         advised: Adds to what happened what to do about it.
     """
+    import jax
+
     if isinstance(error, jax.errors.JaxRuntimeError) or "Gloo" in str(error):  # which comes as a ValueError
         what = f"Error: another process of this run has ended ({_first_line(error)})"
         print(advised(what), file=sys.stderr)

@@ -7,7 +7,6 @@ from typer import Argument, Option
 
 from tempering.cli import common, reporting
 from tempering.cli.flags import in_flags
-from tempering.report import directory_report
 
 
 def report_command(
@@ -19,9 +18,11 @@ def report_command(
 
     The model is not needed. Exit status: 0 written, 2 there is nothing to report.
     """
+    from tempering.report import directory_report
+
     out = directory / "report.html" if out is None else out
     shape = reporting.read_image(image)
     if not directory.is_dir():
         common.refuse(f"{directory} is not a directory. Give one that --out of estimate or train wrote.")
-    reporting.check_report(out)
+    reporting.check_file("--out", out)
     reporting.write(directory_report(directory, shape=shape, words=in_flags), out)

@@ -1,21 +1,22 @@
 """What the commands that write reports and pictures share."""
 
 import io
+import os
 import re
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 from typer import Option
 
 from tempering._errors import InputError
 from tempering.cli.common import say
-from tempering.models import AbstractModel
-from tempering.report import write_report
-from tempering.report.directory_page import SAMPLES_FILE, SUMMARY_FILE
-from tempering.sampling.directory import write_atomically
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tempering.models import AbstractModel
 
 _MAX_KEPT_SIZE = 4000  # numbers in a state that is kept for the pictures of a report
 
@@ -36,16 +37,23 @@ def read_image(image: str | None) -> tuple[int, int] | None:
     return int(found[1]), int(found[2])
 
 
-def check_report(report: Path | None) -> None:
+def check_file(flag: str, path: Path | None) -> None:
     """Refuse a file that cannot be written, before the run rather than after it."""
-    if report is not None and not report.absolute().parent.is_dir():
-        raise InputError(f"--report {report} is in a directory that does not exist. Make it first.")
-    if report is not None and report.is_dir():
-        raise InputError(f"--report {report} is a directory. Give a file, such as {report / 'report.html'}.")
+    if path is None:
+        return
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise InputError(f"{flag} {path} is in a directory that does not exist. Make it first.")
+    if path.is_dir():
+        raise InputError(f"{flag} {path} is a directory. Give a file, such as {path / 'report.html'}.")
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"{flag} {path} is in a directory that cannot be written to. Choose another.")
 
 
-def can_keep_draws(model: AbstractModel, base: Any) -> bool:
+def can_keep_draws(model: "AbstractModel", base: Any) -> bool:
     """Whether a state is small enough to be kept often."""
+    import numpy as np
+
     return model.path(base, np.array([0.0, 1.0])).num_dims <= _MAX_KEPT_SIZE
 
 
@@ -56,12 +64,19 @@ def this_command() -> str:
 
 def write(document: str, path: Path) -> None:
     """Write a report, and say where it is."""
+    from tempering.report import write_report
+
     write_report(document, path)
     say(f"Report: {path}")
 
 
-def save_training(summary: str, samples: np.ndarray | None, directory: Path) -> None:
+def save_training(summary: str, samples: "np.ndarray | None", directory: Path) -> None:
     """Leave in the directory of a training run what its report is made of."""
+    import numpy as np
+
+    from tempering.report.directory_page import SAMPLES_FILE, SUMMARY_FILE
+    from tempering.sampling.directory import write_atomically
+
     if samples is not None:
         archive = io.BytesIO()
         np.savez_compressed(archive, v=samples)

@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from rich.table import Table
 from typer import Argument, Option
@@ -10,19 +10,21 @@ from typer import Argument, Option
 from tempering._errors import InputError
 from tempering.cli import common
 from tempering.cli.compiled import keep_compiled
-from tempering.paper import FIGURES, Made, Setting, datasets
-from tempering.plots import can_plot
-from tempering.plots.style import HOW_TO_INSTALL
+
+if TYPE_CHECKING:
+    from tempering.paper import Made
+
+_NAMES = tuple(f"fig{number}" for number in range(1, 9))
 
 
 def reproduce_command(
-    figure: Annotated[str, Argument(help=f"{', '.join(FIGURES)}, or all.", show_default=False)],
+    figure: Annotated[str, Argument(help=f"{', '.join(_NAMES)}, or all.", show_default=False)],
     quick: Annotated[bool, Option("--quick", help="Minutes instead of hours: fewer and shorter runs.")] = False,
     data_dir: Annotated[
         Path | None, Option(help="Where the data are; by default the user's cache, and downloaded if missing.")
     ] = None,
     out: Annotated[Path, Option(help="The directory for tables and pictures.")] = Path("figures"),
-    devices: common.DevicesFlag = None,
+    devices: common.DevicesFlag = "all",
     cache: common.CacheFlag = True,
     quiet: Annotated[bool, Option("--quiet", help="Do not say what is being done.")] = False,
 ) -> None:
@@ -30,22 +32,26 @@ def reproduce_command(
 
     Exit status: 0 made, 2 the arguments are wrong or data are missing.
     """
-    if figure not in (*FIGURES, "all"):
-        raise InputError(f"There is no figure {figure!r}; choose {', '.join(FIGURES)}, or all.")
+    if figure not in (*_NAMES, "all"):
+        raise InputError(f"There is no figure {figure!r}; choose {', '.join(_NAMES)}, or all.")
+    from tempering.paper import FIGURES, Setting, datasets
+
     common.use_cores(devices)
     keep_compiled(cache)
     setting = Setting(data_dir or datasets.default_directory(), quick, (lambda line: None) if quiet else common.say)
     out.mkdir(parents=True, exist_ok=True)
     with common.Interrupts(at_once=True):
-        for name in FIGURES if figure == "all" else [figure]:
+        for name in _NAMES if figure == "all" else [figure]:
             started = time.perf_counter()
             with common.only_answers_on_stdout():
                 made = FIGURES[name].make(setting)
             _print_made(made, _written(made, out / name.replace("fig", "figure")), time.perf_counter() - started)
 
 
-def _written(made: Made, stem: Path) -> str:
+def _written(made: "Made", stem: Path) -> str:
     """What was written, in words."""
+    from tempering.plots.style import HOW_TO_INSTALL, can_plot
+
     made.write_csv(stem.with_suffix(".csv"))
     if not can_plot():
         return f"{stem}.csv; for the picture, {HOW_TO_INSTALL}"
@@ -53,7 +59,7 @@ def _written(made: Made, stem: Path) -> str:
     return f"{stem}.csv, {stem}.png"
 
 
-def _print_made(made: Made, files: str, seconds: float) -> None:
+def _print_made(made: "Made", files: str, seconds: float) -> None:
     table = Table(box=None, pad_edge=False, title=made.title, title_justify="left")
     for column in ("", "method", "at", "", "ours", "published", "runs", ""):
         table.add_column(column, justify="right" if column in ("at", "ours", "published", "runs") else "left")

@@ -3,23 +3,20 @@
 import json as json_module
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 from typer import Option
 
+import tempering as tp
+from tempering import _defaults
 from tempering._errors import InputError
-from tempering.api import Settings, estimate
 from tempering.cli import common, reporting
 from tempering.cli.compiled import keep_compiled
 from tempering.cli.flags import in_flags
-from tempering.plots import can_plot, samples
-from tempering.plots.samples_plot import as_images, tiled
-from tempering.plots.style import HOW_TO_INSTALL, new_axes, write_figure
-from tempering.progress import is_terminal
-from tempering.results import Result
-from tempering.results.details import draws_of
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _MOST_DRAWS = 10_000
 _PICTURE, _MOST_IMAGES = 900, 400  # pixels across, about; images in it
@@ -33,15 +30,15 @@ def sample_command(
     names: common.NamesFlag = None,
     base: common.BaseFlag = None,
     binarize: common.BinarizeFlag = None,
-    chains: common.ChainsFlag = Settings.num_chains,
+    chains: common.ChainsFlag = _defaults.NUM_CHAINS,
     sweeps: Annotated[
         int | None, Option(help="Sweeps per chain after the warm-up; by default until log Z is known.")
-    ] = Settings.num_sweeps,
+    ] = None,
     rungs: common.RungsFlag = None,
-    ladder: common.LadderFlag = str(Settings.betas),
-    rung_weights: common.RungWeightsFlag = str(Settings.rung_weights),
-    warmup: common.WarmupFlag = str(Settings.warmup),
-    seed: common.SeedFlag = Settings.seed,
+    ladder: common.LadderFlag = _defaults.BETAS,
+    rung_weights: common.RungWeightsFlag = _defaults.RUNG_WEIGHTS,
+    warmup: common.WarmupFlag = _defaults.WARMUP,
+    seed: common.SeedFlag = _defaults.SEED,
     devices: common.DevicesFlag = "all",
     cache: common.CacheFlag = True,
     json: common.JsonFlag = False,
@@ -51,13 +48,15 @@ def sample_command(
 
     Exit status: 0 good, 2 the arguments are wrong, 3 draws were written but the run is not to be believed.
     """
+    from tempering.progress import is_terminal
+
     shape = reporting.read_image(image)
     _check_arguments(out, num)
     common.use_cores(devices)
     keep_compiled(cache)
     target, start, _ = common.read_inputs(model, names, base, None, binarize, seed)
     with common.only_answers_on_stdout():
-        result = estimate(
+        result = tp.estimate(
             target, start, num_chains=chains, num_sweeps=sweeps, num_rungs=common.read_rungs(rungs),
             betas=common.read_betas(ladder), rung_weights=rung_weights, warmup=warmup, seed=seed,
             keep_draws=True, progress=is_terminal() and not quiet,
@@ -71,20 +70,25 @@ def sample_command(
 
 
 def _check_arguments(out: Path, num: int | None) -> None:
+    from tempering.plots.style import HOW_TO_INSTALL, can_plot
+
     if out.suffix.lower() not in (".npz", ".png"):
         raise InputError(f"--out must end in .npz or .png, got {out}.")
     if out.suffix.lower() == ".png" and not can_plot():
         raise InputError(f"Pictures need matplotlib: {HOW_TO_INSTALL}; or write --out draws.npz.")
-    if not out.absolute().parent.is_dir():
-        raise InputError(f"--out {out} is in a directory that does not exist. Make it first.")
+    reporting.check_file("--out", out)
     if num is not None and not 1 <= num <= _MOST_DRAWS:
         raise InputError(f"--num must lie between 1 and {_MOST_DRAWS}, got {num}.")
 
 
 def _written(
-    result: Result, num: int | None, out: Path, shape: tuple[int, int] | None, *, use_images: bool
+    result: "tp.Result", num: int | None, out: Path, shape: tuple[int, int] | None, *, use_images: bool
 ) -> dict[str, Any]:
     """Write the draws; what is to be said of them."""
+    import numpy as np
+
+    from tempering.results.details import draws_of
+
     worth = result.draws.independent_size
     draws = draws_of(result, max(1, min(round(worth), _MOST_DRAWS)) if num is None else num, seed=result.seed)
     if not draws:
@@ -112,14 +116,18 @@ def _written(
 
 
 def _write_picture(
-    draws: Mapping[str, np.ndarray], out: Path, shape: tuple[int, int] | None, *, use_images: bool
+    draws: "Mapping[str, np.ndarray]", out: Path, shape: tuple[int, int] | None, *, use_images: bool
 ) -> None:
     """A grid of images, pixel by pixel, where draws are images; else marginals and pairs."""
+    import numpy as np
     from matplotlib.image import imsave
+
+    from tempering.plots.samples_plot import as_images, tiled
+    from tempering.plots.style import new_axes, write_figure
 
     images = as_images(draws, shape) if use_images else None
     if images is None:
-        write_figure(samples(draws, ax=new_axes("light", (6.4, 6.0)), theme="light"), out)
+        write_figure(tp.plots.samples(draws, ax=new_axes("light", (6.4, 6.0)), theme="light"), out)
         return
     images = images[np.linspace(0, len(images) - 1, min(len(images), _MOST_IMAGES)).round().astype(int)]
     num_columns = max(1, round((len(images) * images.shape[1] / images.shape[2]) ** 0.5))
@@ -128,7 +136,7 @@ def _write_picture(
     imsave(out, np.kron(grid, np.ones((factor, factor))), cmap="gray", vmin=0, vmax=1)
 
 
-def _rows(result: Result, about: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _rows(result: "tp.Result", about: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "draws", f"[bold]{about['num_draws']}[/bold] of {_in_words(about['names'])}"
     yield "independent", f"about {about['independent_size']:.0f}; by weights alone {about['effective_size']:.0f}"
     if about["num_draws"] > 1.5 * about["independent_size"]:

@@ -5,29 +5,22 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 from typer import Argument, Option
 
+import tempering as tp
 from tempering._errors import InputError
 from tempering.cli import common, processes, reporting
 from tempering.cli.compiled import keep_compiled
 from tempering.cli.flags import in_flags
-from tempering.cli.lines import Lines, View
-from tempering.cli.live import LiveView
-from tempering.cli.pictures import guess_image
-from tempering.cli.training_summary import Summary
-from tempering.frontends.loading import load_data
-from tempering.plots import can_plot
-from tempering.plots import training as draw_training
-from tempering.plots.style import HOW_TO_INSTALL, new_axes, write_figure
-from tempering.progress import is_terminal
-from tempering.report import training_report
-from tempering.sampling.processes import anywhere
-from tempering.training import Kept, Outcome, RunSettings
+from tempering.training.settings import RunSettings
 
 if TYPE_CHECKING:
-    from tempering.training import TrainingRun
+    import numpy as np
+
+    from tempering.cli.lines import View
+    from tempering.cli.training_summary import Summary
+    from tempering.training import Kept, Outcome, TrainingRun
 
 _NUM_LINES = 20  # in a log, unless --log-every says otherwise
 _NUM_SAMPLES = 40  # in a report
@@ -100,6 +93,10 @@ def train_command(
     Exit status: 0 good; 2 wrong arguments; 3 the likelihoods cannot be believed; 130 interrupted;
     143 terminated.
     """
+    from tempering.cli.pictures import guess_image
+    from tempering.cli.training_summary import Summary
+    from tempering.sampling.processes import anywhere
+
     common.use_cores(devices)
     processes.join_processes(coordinator, num_processes, process_id)
     keep_compiled(cache)
@@ -111,7 +108,7 @@ def train_command(
         pretrain=pretrain, check=check, early_stop=early_stop, patience=patience, seed=seed,
     )  # fmt: skip
     shape = reporting.read_image(image)
-    reporting.check_report(report)
+    reporting.check_file("--report", report)
     rows, others = common.read_together(lambda: _read_rows(data, valid, shape, binarize, seed))
     shown_as = guess_image(rows.shape[1]) if image is None else shape
     is_quiet = quiet or not processes.speaks()
@@ -148,20 +145,18 @@ def train_command(
 
 def _read_rows(
     data: str, valid: str | None, shape: tuple[int, int] | None, binarize: str | None, seed: int
-) -> tuple[np.ndarray, np.ndarray | None]:
+) -> "tuple[np.ndarray, np.ndarray | None]":
     """The rows to train on, and those of --valid."""
-    rows = load_data(data, num_visible=None if shape is None else shape[0] * shape[1], binarize=binarize, seed=seed)
-    others = None if valid is None else load_data(valid, num_visible=rows.shape[1], binarize=binarize, seed=seed)
+    rows = tp.load_data(data, num_visible=None if shape is None else shape[0] * shape[1], binarize=binarize, seed=seed)
+    others = None if valid is None else tp.load_data(valid, num_visible=rows.shape[1], binarize=binarize, seed=seed)
     return rows, others
 
 
-def _make_run(data: np.ndarray, valid: np.ndarray | None, **options: Any) -> "TrainingRun":
-    from tempering.training import TrainingRun  # which needs Optax, unlike the other commands
-
-    return TrainingRun(data, valid, **options)
+def _make_run(data: "np.ndarray", valid: "np.ndarray | None", **options: Any) -> "TrainingRun":
+    return tp.training.TrainingRun(data, valid, **options)
 
 
-def _assess_kept(run: "TrainingRun", view: View) -> Kept | None:
+def _assess_kept(run: "TrainingRun", view: "View") -> "Kept | None":
     """The kept model's likelihood from chains that had no part in choosing it."""
     view.say_that("estimating the likelihood of the kept model with new chains")
     return run.assess_kept()
@@ -171,6 +166,8 @@ def _check_flags(
     out: Path | None, valid: str | None, need_out: dict[str, bool | None], early_stop: bool, log_every: int | None
 ) -> None:
     """Refuse flags that have no meaning without others."""
+    from tempering.plots.style import HOW_TO_INSTALL, can_plot
+
     for flag, given in need_out.items():
         if given and out is None:
             raise InputError(f"{flag} needs --out DIR, the directory of the run.")
@@ -184,8 +181,12 @@ def _check_flags(
 
 def _choose_view(
     title: str, settings: RunSettings, image: tuple[int, int] | None, log_every: int | None, *, quiet: bool, json: bool
-) -> View:
+) -> "View":
     """A live panel on a terminal, else lines; with --json, lines only where --log-every asks for them."""
+    from tempering.cli.lines import Lines, View
+    from tempering.cli.live import LiveView
+    from tempering.progress import is_terminal
+
     on_terminal = is_terminal()
     if quiet or (json and not on_terminal and log_every is None):
         return View(settings)
@@ -195,9 +196,11 @@ def _choose_view(
 
 
 def _write_files(
-    run: "TrainingRun", outcome: Outcome, out: Path | None, *, plot: bool | None, events: bool
+    run: "TrainingRun", outcome: "Outcome", out: Path | None, *, plot: bool | None, events: bool
 ) -> dict[str, Path]:
     """Write the model and the plot; the run has written the rest. All files by name."""
+    from tempering.plots.style import HOW_TO_INSTALL, can_plot, new_axes, write_figure
+
     if out is None:
         return {}
     files = {"model": out / "model.npz", "metrics": out / "metrics.jsonl"}
@@ -206,7 +209,8 @@ def _write_files(
         run.save_model(files["model"])
         if wants_plot and can_plot():
             files["plot"] = out / "training.svg"
-            write_figure(draw_training(outcome, ax=new_axes("light", (8.0, 4.5)), theme="light"), files["plot"])
+            ax = tp.plots.training(outcome, ax=new_axes("light", (8.0, 4.5)), theme="light")
+            write_figure(ax, files["plot"])
     except OSError as error:
         raise InputError(f"{out} cannot be written to: {error.strerror}. Make room, then resume.") from error
     if wants_plot and "plot" not in files:
@@ -215,7 +219,7 @@ def _write_files(
 
 
 def _write_report(
-    summary: Summary, samples: np.ndarray | None, shape: tuple[int, int] | None, *, title: str, out: Path | None,
+    summary: "Summary", samples: "np.ndarray | None", shape: tuple[int, int] | None, *, title: str, out: Path | None,
     report: Path | None,
 ) -> None:  # fmt: skip
     """Leave in --out what a report is made of, and write it where one was asked for."""
@@ -223,7 +227,9 @@ def _write_report(
         reporting.save_training(summary.to_json(), samples, out)
     if report is not None:
         rows = summary.outcome.rows
-        page = training_report(summary.to_dict(), rows, samples=samples, shape=shape, words=in_flags, title=title)
+        page = tp.report.training_report(
+            summary.to_dict(), rows, samples=samples, shape=shape, words=in_flags, title=title
+        )
         reporting.write(page, report)
 
 

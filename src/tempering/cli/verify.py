@@ -3,7 +3,7 @@
 import json as json_format
 import time
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -11,13 +11,15 @@ from typer import Option
 
 from tempering.cli import common
 from tempering.cli.compiled import keep_compiled
-from tempering.verification import Check, verify
+
+if TYPE_CHECKING:
+    from tempering.verification import Check
 
 EXIT_WRONG = 1
 
 
 def verify_command(
-    devices: common.DevicesFlag = None,
+    devices: common.DevicesFlag = "all",
     cache: common.CacheFlag = True,
     json: common.JsonFlag = False,
     failures: Annotated[bool, Option("--failures", help="Show only what fails.")] = False,
@@ -27,6 +29,8 @@ def verify_command(
     A right installation fails one of the random checks with probability 1e-6. Exit status: 0 all hold, 1 some do not,
     and their names are printed last.
     """
+    from tempering.verification import verify
+
     common.use_cores(devices)
     keep_compiled(cache)
     started = time.perf_counter()
@@ -44,12 +48,12 @@ def verify_command(
     raise typer.Exit(EXIT_WRONG if wrong else common.EXIT_GOOD)
 
 
-def _names(checks: list[Check]) -> list[str]:
+def _names(checks: "list[Check]") -> list[str]:
     """Each once, in the order in which they were checked."""
     return list(dict.fromkeys(check.name for check in checks))
 
 
-def _print_checks(checks: list[Check]) -> None:
+def _print_checks(checks: "list[Check]") -> None:
     table = Table(box=None, pad_edge=False)
     for column in ("checked", "against", "outcome", ""):
         table.add_column(column)

@@ -10,6 +10,7 @@ import enum
 
 import numpy as np
 
+from tempering._defaults import LENGTH
 from tempering.findings import rounded_up, whole_rounded_up
 from tempering.ladder import PathLength
 from tempering.verdicts import Finding, Verdict
@@ -20,7 +21,6 @@ MIN_BUDGET = 5000  # sweeps, where none is given
 MAX_BUDGET = 1_000_000  # likewise
 MARGIN = 1.2  # the error is itself known to some 7 % for 100 chains, its square to 14 %
 TARGET_ERROR = 0.1  # of log Z, where neither an error nor a length was asked for
-LENGTH = 1000  # sweeps, where the length of the ladder is not known
 _PER_SQUARE = 2.1  # sweeps per squared length in √KL: a round trip takes 1.7 of them on normal targets
 _SHORTEST = 64  # sweeps; with fewer, 32 blocks would be single draws
 _LONGEST = 200_000  # sweeps, for ladders that are more than 300 long: if they end in nothing, people want to know soon

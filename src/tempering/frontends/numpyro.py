@@ -1,6 +1,7 @@
 """NumPyro models as posteriors, whose log Z is the evidence."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import equinox as eqx
@@ -11,10 +12,16 @@ from jaxtyping import Array
 
 from tempering._errors import InputError
 from tempering._types import Key, Scalar, State
+from tempering.frontends._enumeration import (
+    Sites,
+    check_enumerable,
+    check_plates,
+    funsor_of_numpyro,
+    plate_depth,
+    summed_log_density,
+)
 from tempering.frontends._programs import IMPROPER, evidence_in_words, import_or_refuse, posterior_of
 from tempering.models import Posterior
-
-Sites = Mapping[str, Any]  # a trace of NumPyro: what happened at each named site of a model
 
 _NUM_SEEDS = 4  # runs of the model, all of which must visit the same sites
 _REFUSED_PRIORS = {
@@ -40,8 +47,13 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Poster
     enter log Z as they are. All constants are kept. Parameters move on unconstrained space; results have them by
     their names, together with deterministic sites.
 
-    Caveats: models are refused if a parameter cannot be drawn from its prior or has no gradient (discrete or improper
-    parameters, `param`s, masked or scaled priors), or if they use only a part of the data (subsampled plates).
+    Discrete parameters with finitely many values are summed out by NumPyro (`pip install 'tempering[funsor]'`), as NUTS
+    does there: write the model so that it can be enumerated, with a plate around whatever is independent. Results then
+    have the continuous parameters alone, since deterministic sites may depend on what was summed out.
+
+    Caveats: models are refused if a parameter cannot be drawn from its prior or has no gradient (discrete ones that
+    cannot be enumerated, improper ones, `param`s, masked or scaled priors), or if they use only a part of the data
+    (subsampled plates).
 
     Args:
         model: a NumPyro model.
@@ -54,7 +66,8 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Poster
     _numpyro()  # first: it may not be installed
     runs = [_drawn_trace(model, args, kwargs, jax.random.key(seed), look=_check_kind) for seed in range(_NUM_SEEDS)]
     _check_sites(runs)
-    return posterior_of(_Program.create(model, args, kwargs, runs[0]), measure=_evidence(runs[0]))
+    program = _Program.create(model, args, kwargs, runs[0])
+    return posterior_of(program, measure=_evidence(runs[0]))
 
 
 class _ConstantData:
@@ -69,59 +82,74 @@ class _Program(eqx.Module):
 
     The data are a pytree, so that they become arguments of jit. Where the model needs their values while it is traced,
     to count groups for instance, they are `_ConstantData`.
+
+    Where discrete sites are summed out, `depth` is that of the plates; elsewhere it is None.
     """
 
     model: Callable[..., Any]
     data: Any
+    depth: int | None
 
     @classmethod
     def create(cls, model: Callable[..., Any], args: Any, kwargs: Any, sites: Sites) -> "_Program":
         data = jax.tree.map(lambda leaf: jnp.asarray(leaf) if _is_numeric(leaf) else leaf, (args, kwargs))
-        program = cls(model, data)
-        u = {name: _unconstrained(site) for name, site in sites.items() if _is_latent(site)}
+        depth = plate_depth(sites) if any(map(_is_discrete, sites.values())) else None
+        program = cls(model, data, depth)
+        u = {name: _unconstrained(site) for name, site in sites.items() if _is_parameter(site)}
         try:
             eqx.filter_eval_shape(lambda own, state: own.log_likelihood(state), program, u)
         except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
-            return cls(model, _ConstantData((args, kwargs)))
+            return cls(model, _ConstantData((args, kwargs)), depth)
         return program
 
     def draw(self, key: Key) -> State:
         args, kwargs = self._arguments()
         sites = _drawn_trace(self.model, args, kwargs, key)
-        return {name: _unconstrained(site) for name, site in sites.items() if _is_latent(site)}
+        return {name: _unconstrained(site) for name, site in sites.items() if _is_parameter(site)}
 
     def log_prior(self, u: State) -> Scalar:
         """log p of all latent sites, with the log-Jacobians of the map from u to them."""
+        if self.depth is not None:
+            log_p, log_jacobian = self._summed_at(u, _hide_observed)
+            return log_p + log_jacobian
         sites, log_jacobian = self._trace_at(u)
         return log_jacobian + _summed(site for site in sites.values() if _is_latent(site))
 
     def log_likelihood(self, u: State) -> Scalar:
         """log p of the observed sites, and factors."""
+        if self.depth is not None:
+            return self._summed_at(u)[0] - self._summed_at(u, _hide_observed)[0]
         sites, _ = self._trace_at(u)
         return _summed(site for site in sites.values() if _is_observed(site))
 
     def constrain(self, u: State) -> dict[str, Array]:
-        """Latent and deterministic sites by name."""
+        """Latent and deterministic sites by name; the continuous ones alone where others are summed out."""
         sites, _ = self._trace_at(u)
-        wanted = (site for site in sites.values() if _is_latent(site) or site["type"] == "deterministic")
+        others = () if self.depth is not None else ("deterministic",)
+        wanted = (site for site in sites.values() if _is_parameter(site) or site["type"] in others)
         return {site["name"]: jnp.asarray(site["value"]) for site in wanted}
 
     def _trace_at(self, u: State) -> tuple[Sites, Scalar]:
-        handlers, biject_to = _numpyro()
-        log_jacobians = []
-
-        def value_of(site):
-            if not _is_latent(site) or site["name"] not in u:
-                return None
-            transform = biject_to(site["fn"].support)
-            value = transform(u[site["name"]])
-            log_jacobians.append(jnp.sum(transform.log_abs_det_jacobian(u[site["name"]], value)))
-            return value
-
+        handlers, _ = _numpyro()
         args, kwargs = self._arguments()
-        with handlers.trace() as sites, handlers.substitute(substitute_fn=value_of):
+        value_of, log_jacobians = _constraining(u)
+        # Discrete sites, on which nothing that is read here depends, get some value.
+        seeded = nullcontext() if self.depth is None else handlers.seed(rng_seed=0)
+        with handlers.trace() as sites, seeded, handlers.substitute(substitute_fn=value_of):
             self.model(*args, **kwargs)
         return sites, sum(log_jacobians, jnp.zeros(()))
+
+    def _summed_at(
+        self, u: State, hidden: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda model: model
+    ) -> tuple[Scalar, Scalar]:
+        """log p of all sites that are not hidden, summed over the discrete ones, and the log-Jacobian."""
+        handlers, _ = _numpyro()
+        args, kwargs = self._arguments()
+        value_of, log_jacobians = _constraining(u)
+        model = handlers.substitute(hidden(self.model), substitute_fn=value_of)
+        assert self.depth is not None
+        log_p = summed_log_density(model, args, kwargs, self.depth)
+        return log_p, sum(log_jacobians, jnp.zeros(()))
 
     def _arguments(self) -> Any:
         return self.data.value if isinstance(self.data, _ConstantData) else self.data
@@ -130,6 +158,33 @@ class _Program(eqx.Module):
 def _numpyro() -> Any:
     numpyro = import_or_refuse("numpyro", "NumPyro")
     return numpyro.handlers, numpyro.distributions.biject_to
+
+
+def _constraining(u: State) -> tuple[Callable[[Any], Any], list[Scalar]]:
+    """What a model substitutes at its sites for unconstrained values, and the log-Jacobians that this leaves."""
+    _, biject_to = _numpyro()
+    log_jacobians: list[Scalar] = []
+
+    def value_of(site: Any) -> Array | None:
+        if not _is_latent(site) or site["name"] not in u:
+            return None
+        unconstrained = jnp.asarray(u[site["name"]])
+        transform = biject_to(site["fn"].support)
+        value = transform(unconstrained)
+        if value.ndim - transform.codomain.event_dim > unconstrained.ndim - transform.domain.event_dim:
+            raise InputError(
+                f"The support of `{site['name']}` depends on a discrete parameter. Let its law depend on it, and not "
+                "the set of its values."
+            )
+        log_jacobians.append(jnp.sum(transform.log_abs_det_jacobian(unconstrained, value)))
+        return value
+
+    return value_of, log_jacobians
+
+
+def _hide_observed(model: Callable[..., Any]) -> Callable[..., Any]:
+    handlers, _ = _numpyro()
+    return handlers.block(model, hide_fn=_is_observed)
 
 
 def _drawn_trace(
@@ -144,6 +199,14 @@ def _drawn_trace(
 
 def _is_latent(site: Any) -> bool:
     return site["type"] == "sample" and not site["is_observed"]
+
+
+def _is_discrete(site: Any) -> bool:
+    return _is_latent(site) and site["fn"].support.is_discrete
+
+
+def _is_parameter(site: Any) -> bool:
+    return _is_latent(site) and not site["fn"].support.is_discrete
 
 
 def _is_observed(site: Any) -> bool:
@@ -181,6 +244,14 @@ def _check_sites(runs: list[Sites]) -> None:
         _check_kind(site)  # also those for which `look` was not called
     if not any(_is_latent(site) for site in first.values()):
         raise InputError("The model has no parameter: every sample site is observed, so that log Z is its log density.")
+    if not any(_is_parameter(site) for site in first.values()):
+        raise InputError(
+            "Every parameter of the model is discrete, so that nothing is left to sample. The sum over their values, "
+            "numpyro.contrib.funsor.log_density, is log Z itself."
+        )
+    if any(_is_discrete(site) for site in first.values()):
+        funsor_of_numpyro()
+        check_plates(first)
     if not any(_is_observed(site) for site in first.values()):
         raise InputError("The model observes nothing, so that log Z is 0. Pass the data that its `obs=` need.")
 
@@ -217,9 +288,8 @@ def _check_latent(site: Any) -> None:
     if site["scale"] is not None and not np.all(np.asarray(site["scale"]) == 1):
         raise InputError(f"The prior of `{name}` is scaled, which leaves it unnormalised. Scale observed sites only.")
     if site["fn"].support.is_discrete:
-        raise InputError(
-            f"`{name}` is discrete and has no gradient. Sum over its values, with dist.MixtureSameFamily for instance."
-        )
+        check_enumerable(site)
+        return
     try:
         biject_to(site["fn"].support)
     except NotImplementedError as error:

@@ -83,7 +83,7 @@ def _estimate(name: str, found: Mapping[str, Any], *, is_good: bool) -> _Estimat
 
 
 def _limits(rows: list[_Estimate], truth: float | None) -> tuple[float, float]:
-    """From the good estimates and the truth, or from all where none is good."""
+    """Wide enough for the intervals of all estimates near the good ones, or near all where none is good."""
     known = [row for row in rows if np.isfinite([row.value, row.low, row.high]).all()]
     trusted = [row for row in known if row.is_good] or known
     if not trusted:
@@ -92,7 +92,7 @@ def _limits(rows: list[_Estimate], truth: float | None) -> tuple[float, float]:
     middle = float(np.median([row.value for row in trusted])) if truth is None else truth
     reach = _WIDEST * float(np.median([(row.high - row.low) / 2 for row in trusted])) + 1e-9
     near = [row for row in known if abs(row.value - middle) < reach] or trusted
-    ends = [middle, *(row.value for row in near), *(end for row in trusted for end in (row.low, row.high))]
+    ends = [middle, *(end for row in near for end in (row.low, row.high))]
     low, high = max(min(ends), middle - reach), min(max(ends), middle + reach)
     margin = 0.06 * (high - low) + 1e-9
     return low - margin, high + margin

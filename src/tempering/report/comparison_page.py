@@ -57,7 +57,8 @@ def _head(comparison: Comparison, found: Mapping[str, Any], title: str, words: W
         f"{one.method.name} says {number(one.answer.log_z)} and {two.method.name} says {number(two.answer.log_z)}"
         for one, two, _ in pairs
     ]
-    lines = [] if found["truth"] is None else [f"The exact value is {number(found['truth'])}."]
+    lines = ["By the 95 % intervals of all methods that call themselves good."] if ends else []
+    lines += [] if found["truth"] is None else [f"The exact value is {number(found['truth'])}."]
     if found["lower_bound"] is not None and found["upper_bound"] is not None:
         bounds = f"{number(found['lower_bound'])} from below and {number(found['upper_bound'])} from above"
         lines.append(f"Annealing bounds it by {bounds}, each in expectation.")
@@ -68,7 +69,7 @@ def _head(comparison: Comparison, found: Mapping[str, Any], title: str, words: W
         verdict_box(
             found["verdict"], comparison.in_words(), [(each, "trust neither until they agree") for each in seen], words
         ),
-        tag("p", "By the 95 % intervals of all methods that call themselves good. " if ends else "", *lines),
+        tag("p", " ".join(lines)),
         *([] if can_plot() else [tag("p", NO_PICTURES)]),
     )
 
@@ -81,24 +82,28 @@ def _picture(found: Mapping[str, Any]) -> Html:
 
 
 def _table(found: Mapping[str, Any]) -> Html:
-    header = ("method", "log Z", "error", "95 % interval", "errs", "sweeps", "seconds", "verdict")
+    header = ("method", "log Z", "error", "95 % interval", "verdict", "errs", "sweeps", "seconds")
     rows = [
         (
             each["method"], number(each["log_z"]), number(each["std_error"]), between(each["interval"]),
-            each["errs"] or "", number(each["sweeps"]), number(each["seconds"], 1), each["verdict"],
+            each["verdict"], each["errs"] or "", number(each["sweeps"]), number(each["seconds"], 1),
         )
         for each in found["methods"]
     ]  # fmt: skip
-    return table(header, rows, words=("method", "errs", "verdict"))
+    return table(header, rows, words=("method", "verdict", "errs"))
 
 
 def _findings(found: Mapping[str, Any], words: Words) -> Html:
-    boxes = []
-    for method in found["methods"]:
-        findings = [(finding["seen"], finding["cure"]) for finding in method["findings"]]
+    """Each box once, with the names of all methods that say the same."""
+    methods: dict[Any, list[str]] = {}
+    for each in found["methods"]:
+        findings = tuple((finding["seen"], finding["cure"]) for finding in each["findings"])
         if findings:
-            boxes.append(verdict_box(method["verdict"], f"{method['method']}: {method['message']}", findings, words))
-    return joined(boxes)
+            methods.setdefault((each["verdict"], each["message"], findings), []).append(each["method"])
+    return joined(
+        verdict_box(verdict, f"{', '.join(names)}: {message}", findings, words)
+        for (verdict, message, findings), names in methods.items()
+    )
 
 
 def _summaries(found: Mapping[str, Any]) -> Html:

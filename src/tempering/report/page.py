@@ -68,12 +68,21 @@ def with_code(text: str) -> Html:
     Args:
         text: The text.
     """
-    pieces = re.split(r"`([^`]+)`|((?<!\S)--[a-z][a-z-]*(?: [\w.:]+)?)", text)
+    pieces = re.split(r"`([^`]+)`|((?<!\S)--[a-z][a-z-]*(?: [\w.:]*\w)?)", text)
     words, code = pieces[::3], [first or second for first, second in zip(pieces[1::3], pieces[2::3], strict=True)]
     made = [as_html(words[0])]
     for quoted, after in zip(code, words[1:], strict=True):
-        made += [tag("code", quoted), as_html(after)]
+        made += [tag("code", with_whole_flags(quoted)), as_html(after)]
     return Html("".join(made))
+
+
+def with_whole_flags(command: str) -> Html:
+    """A command line whose flags are not broken after a hyphen on a narrow screen.
+
+    Args:
+        command: The command line.
+    """
+    return Html(re.sub(r"(?<!\S)--[a-z-]+", lambda flag: tag("span", flag[0]), as_html(command)))
 
 
 def section(title: str, *contents: str) -> Html:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from tempering.report.page import Html, joined, pairs_table, section, tag, with_code
+from tempering.report.page import Html, joined, pairs_table, section, tag, with_code, with_whole_flags
 
 Words = Callable[[str], str]  # how a cure is said: as Python arguments, or as flags of the command line
 
@@ -38,7 +38,7 @@ def between(interval: Sequence[float | None]) -> str:
         interval: Its two ends.
     """
     low, high = interval
-    return f"{number(low)} to {number(high)}"
+    return f"{number(low)} to\N{NO-BREAK SPACE}{number(high)}"
 
 
 def verdict_box(label: str, message: str, findings: Iterable[tuple[str, str]], words: Words) -> Html:
@@ -63,7 +63,7 @@ def made_by(settings: Mapping[str, Any], versions: Mapping[str, Any], command: s
         versions: By package.
         command: The command line; None where the run was made in Python.
     """
-    again = tag("pre", command) if command else Html("")
+    again = tag("pre", with_whole_flags(command)) if command else Html("")
     shown = [(name, str(value)) for name, value in settings.items() if value is not None and str(value) != "None"]
     return joined(
         [

@@ -67,6 +67,9 @@ class Result:
     print(result)  # the answer in a sentence
     ```
 
+    It can be pickled and copied where its model can: pickle finds functions by their name in a module, so that a model
+    of lambdas or of functions within functions is refused by it. `save` and `tp.load_result` need no pickle.
+
     Attributes:
         log_z_by_rung: The answer at every rung.
         betas: The inverse temperatures of the rungs.

@@ -12,33 +12,8 @@
 `Trainer`, `TrainingRun`, `initial_rbm` and the optimizers need Optax: `pip install 'tempering[train]'`.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+import lazy_loader
 
-from tempering.training.outcomes import Kept, Outcome, Row, Tracked, TrainingUpdate
-from tempering.training.phases import AbstractNegativePhase, ContrastiveDivergence, PersistentContrastiveDivergence
-from tempering.training.settings import RunSettings, TrainSettings
-from tempering.training.tracker import Tracker
-
-if TYPE_CHECKING:
-    from tempering.training.optimizers import make_optimizer, orthogonal_factor, rms_spectral, sharp, spectral_descent
-    from tempering.training.session import TrainingRun
-    from tempering.training.trainer import Trainer, initial_rbm
-
-# `import tempering` must work without Optax, so what needs it is imported when it is first asked for.
-_MODULES = {"Trainer": "trainer", "TrainingRun": "session", "initial_rbm": "trainer"}
-__all__ = [
-    "AbstractNegativePhase", "ContrastiveDivergence", "Kept", "Outcome", "PersistentContrastiveDivergence", "Row",
-    "RunSettings", "Tracked", "Tracker", "TrainSettings", "Trainer", "TrainingRun", "TrainingUpdate", "initial_rbm",
-    "make_optimizer", "orthogonal_factor", "rms_spectral", "sharp", "spectral_descent",
-]  # fmt: skip
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_MODULES.get(name, 'optimizers')}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+# The names are listed in `__init__.pyi`. Each is imported when it is first used: help on the command line needs no JAX,
+# and `import tempering` no Optax.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

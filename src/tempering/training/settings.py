@@ -4,8 +4,6 @@ import dataclasses
 import re
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from tempering._errors import InputError, check_count
 from tempering._signatures import suggests
 
@@ -102,7 +100,8 @@ class TrainSettings:
             names = ("track_every", "follow_every", *(() if is_tempered else ("num_rungs", "alpha")))
             why_unused |= {name: "when the likelihood is not tracked" for name in names}
         for name, why in why_unused.items():
-            if why and not np.array_equal(getattr(self, name), getattr(TrainSettings, name)):
+            given, default = getattr(self, name), getattr(TrainSettings, name)
+            if why and not (isinstance(given, str | int | float) and given == default):
                 raise InputError(f"`{name}` has no effect {why}: leave it out.")
 
     @property

@@ -1,0 +1,13 @@
+"""What a run does unless something else is asked for.
+
+No JAX is loaded here, so that the help of the command line can show these values without waiting for it.
+"""
+
+NUM_CHAINS = 100
+BETAS = "auto"
+RUNG_WEIGHTS = "ends"
+WARMUP = "sequential"
+METHOD = "auto"
+SEED = 0
+CHUNK_SWEEPS = 1
+LENGTH = 1000  # sweeps, where the length of the ladder is not known
