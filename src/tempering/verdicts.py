@@ -21,7 +21,7 @@ class Verdict(enum.Enum):
     COARSE = "Coarse: the rungs lie too far apart, and the error made between them exceeds the noise."
     RELAXING = "Still relaxing: the two halves of the run disagree, so the chains remember their start."
     UNEVEN = "Uneven: some rungs are visited far less than they should be, so the guess of log Z was poor."
-    HEAVY_TAILS = "Heavy tails: a few weights decide the estimate, so neither it nor its error can be trusted."
+    HEAVY_TAILS = "Heavy tails: a few weights or chains decide the estimate; neither it nor its error can be trusted."
     DISAGREES = "Disagrees: independent estimates of the same log Z differ by more than their errors allow."
     NO_OVERLAP = "No overlap: neighbouring rungs share hardly any draws, so their ratio is unknown."
     UNCONVERGED = "Not converged: the equations for log Z were not solved to their tolerance."

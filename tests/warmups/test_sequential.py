@@ -10,7 +10,7 @@ import exact
 import tempering as tp
 from tempering.sampling import Setup, walk_stages
 from tempering.stats import ClimbSteps
-from tempering.warmups.climb_tuning import shrunk
+from tempering.warmups.climb_tuning import Tuning, shrunk
 from tempering.warmups.population import Population
 
 
@@ -155,3 +155,21 @@ def test_a_ladder_that_is_too_long_is_climbed_in_a_bounded_number_of_steps():
     (equilibrating,) = {stage.num_steps for stage in stages if stage.kind.label == "equilibrating"}
     assert climbing <= 12 + 2 * how.stretch_steps
     assert equilibrating == 12
+
+
+def test_the_scale_of_heavy_tails_is_that_of_their_bulk():
+    # Kills: standard deviations, which far-out draws of a Cauchy base decide, so that no step is accepted in its bulk.
+    rng = np.random.default_rng(3)
+    cauchy = np.stack([rng.standard_cauchy(400), 5 + 0.1 * rng.standard_cauchy(400)], axis=1)
+    learned = Tuning.at_base(tp.HMC(), cauchy).scales[0]
+    assert np.all(np.std(cauchy, axis=0) > 6 * np.array([1.0, 0.1]))
+    np.testing.assert_array_less(learned, 6 * np.array([1.0, 0.1]))
+    np.testing.assert_array_less(np.array([1.0, 0.1]), learned)
+
+
+def test_the_scale_of_normal_draws_is_their_standard_deviation():
+    rng = np.random.default_rng(4)
+    normal = rng.normal([1.0, -20.0], [2.0, 0.3], (400, 2))
+    np.testing.assert_allclose(Tuning.at_base(tp.HMC(), normal).scales[0], normal.std(axis=0), rtol=1e-12)
+    same = np.ones((50, 2))  # no quartiles apart
+    assert np.all(Tuning.at_base(tp.HMC(), same).scales[0] == 1)

@@ -13,6 +13,7 @@ from tempering.diagnosis.divergence import MIN_RISE as MIN_RISE
 from tempering.diagnosis.divergence import divergent
 from tempering.diagnosis.knots import Knot, RungChain, rung_chain
 from tempering.diagnosis.rung_flow import merge_rungs
+from tempering.diagnosis.tails import heavy_contributions
 from tempering.estimators import Annealed, LogZ, equilibrated, equilibrated_rts, uncertainty
 from tempering.estimators.equilibration import drift_between_halves
 from tempering.estimators.inputs import nonfinite_draws
@@ -121,6 +122,7 @@ def diagnose(
         relaxing(drift, twice_as_many(num_sweeps)),
         None if recording.moves is None else _frozen(recording.moves),
         None if recording.moves is None else divergent(recording.moves, stats.log_rung_mass, answer.std_error),
+        None if recording.moves is None else heavy_contributions(answer, num_sweeps),
     )  # fmt: skip
     return Diagnosis(found, float(trips.mean()), drift, rungs)
 

@@ -16,6 +16,8 @@ _NUM_FACTORS = 16  # places along the path with a factor of their own, fixed so 
 _MEMORY = 0.6  # share of the correlations that comes from earlier places
 _WORTHWHILE = 4.0  # condition number of the correlations below which no factor is used
 _GAIN = 1.0  # of log ε per acceptance probability, after each stretch
+_FAR_OUT = 6.0  # standard deviations, as the quartiles have them; normal states are never so far from their median
+_QUARTILES_APART = 1.349  # standard deviations of a normal law
 
 
 class Tuning(eqx.Module):
@@ -89,7 +91,7 @@ class Tuning(eqx.Module):
         return dataclasses.replace(schedule, factor_betas=places[chosen], factors=factors)
 
     def _learned(self, beta, step_size, rows, weights, *, has_scale: bool) -> "Tuning":
-        centred = np.where(np.isfinite(rows), rows, 0.0)
+        centred = _drawn_in(np.where(np.isfinite(rows), rows, 0.0), weights)
         centred = centred - weights @ centred
         scale = np.sqrt(weights @ centred**2)
         previous = self.scales[-1] if len(self.scales) else np.ones_like(scale)
@@ -109,6 +111,17 @@ class Tuning(eqx.Module):
             np.concatenate([self.factors, factor[None]]),
             correlation,
         )
+
+
+def _drawn_in(rows: Float[np.ndarray, "particle dim"], weights: np.ndarray) -> Float[np.ndarray, "particle dim"]:
+    """The same with coordinates that are far out drawn in: of heavy tails they alone would decide the scale."""
+    order = np.argsort(rows, axis=0)
+    reached = np.cumsum(weights[order], axis=0)
+    quartiles = [np.argmax(reached >= share * reached[-1], axis=0) for share in (0.25, 0.5, 0.75)]
+    ordered = np.take_along_axis(rows, order, axis=0)
+    low, middle, high = (np.take_along_axis(ordered, place[None], axis=0)[0] for place in quartiles)
+    reach = _FAR_OUT / _QUARTILES_APART * (high - low)
+    return np.where(reach > 0, np.clip(rows, middle - reach, middle + reach), rows)
 
 
 def aimed_acceptance(move: AbstractSizedMove) -> float:

@@ -1,0 +1,58 @@
+"""Heavy tails of what chains contribute: a threshold that is pinned, and bases that are too light."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tempering as tp
+from tempering.diagnosis.tails import heavy_contributions
+from tempering.estimators import LogZ
+from tempering.estimators.uncertainty import uncertainty_of_mean
+from tempering.verdicts import Verdict
+
+
+def answer(num_large: int, num_chains: int, sign: float = 1.0) -> LogZ:
+    """Chains of which so many contribute 1 and the others nothing."""
+    parts = sign * (np.arange(num_chains) < num_large)
+    influences = np.stack([np.zeros(num_chains), parts], axis=1)
+    return LogZ.from_uncertainty("rts", np.zeros(2), uncertainty_of_mean(influences))
+
+
+@pytest.mark.parametrize(("num_large", "num_chains", "is_heavy"), [
+    (15, 100, False),  # skewness 1.96
+    (14, 100, True),  # 2.08; with twice or half the threshold these two are told apart no more
+    (3, 20, False),  # 1.96
+    (2, 20, True),  # 2.67; of 20 normal variables 2.13 is the most that chance allows
+    (25, 200, True),  # 2.27, more than chance allows (0.67)
+    (2, 12, False),  # 1.79
+])  # fmt: skip
+def test_contributions_may_be_as_skewed_as_exponential_ones(num_large, num_chains, is_heavy):
+    # Kills: the threshold halved or doubled, no allowance for chance, one that grows with the chains.
+    found = heavy_contributions(answer(num_large, num_chains), 1000)
+    assert (found is not None) is is_heavy
+    if found is not None:
+        assert found.verdict is Verdict.HEAVY_TAILS
+        assert "tp.Student" in found.cure
+        assert "num_sweeps=2000" in found.cure
+
+
+def test_chains_that_contribute_little_are_not_a_heavy_tail():
+    # Kills: the absolute value of the skewness.
+    assert heavy_contributions(answer(10, 100, sign=-1.0), 1000) is None
+
+
+@pytest.mark.slow  # ten runs; the rule itself is tested above
+def test_a_normal_base_is_too_light_for_cauchy_tails_and_a_student_base_is_not():
+    """Under a normal base most runs are off by several claimed errors; nothing but a wider base cures that."""
+
+    def log_f(x):
+        return -jnp.sum(jnp.log1p((x - jnp.linspace(-1.0, 1.5, 5)) ** 2))
+
+    truth, off = 5 * np.log(np.pi), []
+    for seed in range(5):
+        light = tp.estimate(tp.LogDensity(log_f, tp.Normal(np.zeros(5), 3.0)), seed=seed, num_sweeps=1000)
+        wide = tp.estimate(tp.LogDensity(log_f, tp.Student(1.0, np.zeros(5), 2.0)), seed=seed, num_sweeps=1000)
+        assert wide.verdict.is_good
+        assert abs(wide.log_z - truth) < 5 * wide.std_error
+        off.append(light.verdict.is_good and abs(light.log_z - truth) > 5 * light.std_error)
+    assert sum(off) <= 1
