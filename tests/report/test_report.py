@@ -1,6 +1,7 @@
 """Reports: the verdict first, every number from the JSON, every string as text, and nothing from elsewhere."""
 
 import dataclasses
+import functools
 import html
 import json
 import re
@@ -42,7 +43,7 @@ def stuck_details() -> Details:
     return dataclasses.replace(details, answer={**details.answer, **changes})
 
 
-DOCUMENTS = {
+MAKERS = {
     "rbm": lambda: run_report(rbm_result()),
     "bare": lambda: run_report(bare_result()),
     "posterior": lambda: run_report(posterior_result()),
@@ -50,6 +51,12 @@ DOCUMENTS = {
     "comparison": lambda: comparison_report(small_comparison(), settings={"chains": 20}, command="tempering compare"),
     "training": lambda: training_report(SUMMARY, ROWS, samples=np.eye(9), shape=(3, 3)),
 }
+
+
+@functools.cache
+def document_of(name: str) -> str:
+    """A page, drawn once: most of the time goes into its pictures."""
+    return MAKERS[name]()
 
 
 def text_of(document: str, *, with_pictures: bool = False) -> str:
@@ -70,10 +77,10 @@ def numbers_in(value) -> list[float]:
     return [] if value is None or isinstance(value, bool) else [abs(float(value))]
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
+@pytest.mark.parametrize("name", MAKERS)
 def test_nothing_comes_from_elsewhere(name):
     """Kills: a link to a font, a style or a picture on the network, a script."""
-    document = DOCUMENTS[name]()
+    document = document_of(name)
     assert document.startswith("<!DOCTYPE html>")
     addresses = [each for each in re.findall(r"https?://[^\s\"'<>)]+", document) if "www.w3.org" not in each]
     assert not addresses
@@ -82,9 +89,9 @@ def test_nothing_comes_from_elsewhere(name):
         assert source.startswith(("#", "data:")), source
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
+@pytest.mark.parametrize("name", MAKERS)
 def test_every_picture_has_words(name):
-    document = DOCUMENTS[name]()
+    document = document_of(name)
     pictures = re.findall(r"<svg\b[^>]*>", document)
     assert pictures
     for picture in pictures:
@@ -114,7 +121,7 @@ def test_the_answer_and_its_verdict_come_first():
     places = [words.index(part) for part in order]
     assert places == sorted(places)
     assert "Good" not in words
-    assert "The run kept no draws" in text_of(run_report(bare_result()))
+    assert "The run kept no draws" in text_of(document_of("bare"))
 
 
 @pytest.mark.parametrize("where", ["title", "model", "command", "finding", "setting", "draw"])
@@ -236,7 +243,7 @@ def chromium():
 @pytest.mark.parametrize("name", ["rbm", "posterior", "stuck"])
 def test_nothing_overlaps_or_is_cut(chromium, tmp_path, name, width, height):
     """Kills: a table that widens the page, labels of axes upon each other, a verdict that must be scrolled to."""
-    document = re.sub(r"<meta http-equiv.*?>", "", DOCUMENTS[name]())  # which allows no script
+    document = re.sub(r"<meta http-equiv.*?>", "", document_of(name))  # which allows no script
     (tmp_path / "measured.html").write_text(document.replace("</head>", MEASURE))
     (tmp_path / "frame.html").write_text(FRAME % (width, height))
     shown = chromium(
@@ -248,7 +255,7 @@ def test_nothing_overlaps_or_is_cut(chromium, tmp_path, name, width, height):
 
 def test_no_message_and_no_request(chromium, tmp_path):
     """Kills: anything that Chromium complains of. The page allows no request, so that one would be complained of."""
-    page = DOCUMENTS["stuck"]()
+    page = document_of("stuck")
     fetching = page.replace("<main>", '<main><img src="http://example.org/x.png">')
     for document, is_silent in ((page, True), (fetching, False)):
         file, picture = tmp_path / "report.html", tmp_path / "page.png"
