@@ -27,13 +27,13 @@ def is_checked(number: int) -> bool:
     return number <= ALL_UNTIL or number & (number - 1) == 0
 
 
-def _checked_often(function: Any = None, *, typechecker: Any) -> Any:
+def checked_often(function: Any = None, *, typechecker: Any) -> Any:
     """In place of `jaxtyping.jaxtyped`: the same check, at some calls of a function."""
     if function is None:
-        return functools.partial(_checked_often, typechecker=typechecker)
+        return functools.partial(checked_often, typechecker=typechecker)
     if not inspect.isfunction(function):  # of a class or a property, the functions come here one by one
         return _checked_always(function, typechecker=typechecker)
-    if hasattr(function, "is_checked_often"):  # the `__init__` of a class comes twice
+    if hasattr(function, "ischecked_often"):  # the `__init__` of a class comes twice
         return function
     code, checked = function.__code__, None
 
@@ -47,11 +47,11 @@ def _checked_often(function: Any = None, *, typechecker: Any) -> Any:
             checked = _checked_always(function, typechecker=typechecker)
         return checked(*args, **kwargs)
 
-    counted.is_checked_often = True
+    counted.ischecked_often = True
     return counted
 
 
 def checked_imports(package: str) -> Any:
     """A context: the modules of the package that are imported in it are checked."""
-    jaxtyping.jaxtyped = jaxtyping._decorator.jaxtyped = _checked_often  # also for functions that are made later
+    jaxtyping.jaxtyped = jaxtyping._decorator.jaxtyped = checked_often  # also for functions that are made later
     return install_import_hook(package, "beartype.beartype")

@@ -1,5 +1,7 @@
 """What moves pass on: it is what the new state has, and chains that use it keep the law of every rung."""
 
+import functools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -123,25 +125,31 @@ PATHS = {
 }
 
 
-def carried_and_anew(move, path, rung: int, num: int = 400):
-    """After two moves: the states before and after, what was passed on, and the same evaluated from the states."""
-    x = jax.vmap(path.sample_base)(jax.random.split(jax.random.key(1), num))
+@functools.cache
+def twice_moved(kind, name):
+    """Two moves along a path, compiled once for all rungs."""
+    move, path = kind(1.1, num_leaps=3), PATHS[name]
 
-    def go(key, x):
+    def go(key, rung, x):
         first, second = jax.random.split(key)
-        moved, carried, _ = move.carried_call(first, path, jnp.int32(rung), x, move.carried(path, x))
-        moved, carried, info = move.carried_call(second, path, jnp.int32(rung), moved, carried)
+        moved, carried, _ = move.carried_call(first, path, rung, x, move.carried(path, x))
+        moved, carried, info = move.carried_call(second, path, rung, moved, carried)
         return moved, carried, move.carried(path, moved), info
 
-    return x, *jax.jit(jax.vmap(go))(jax.random.split(jax.random.key(2), num), x)
+    return jax.jit(jax.vmap(go, in_axes=(0, None, 0)))
+
+
+def carried_and_anew(kind, name: str, rung: int, num: int = 400):
+    """After two moves: the states before and after, what was passed on, and the same evaluated from the states."""
+    x = jax.vmap(PATHS[name].sample_base)(jax.random.split(jax.random.key(1), num))
+    return x, *twice_moved(kind, name)(jax.random.split(jax.random.key(2), num), jnp.int32(rung), x)
 
 
 @pytest.mark.parametrize("name", PATHS)
 @pytest.mark.parametrize("rung", [0, 1, 2])
 def test_what_is_carried_is_what_the_new_state_has(name, rung):
     """Both ends and both gradients, to float32. Of proposals that were taken, and of those that were not."""
-    path = PATHS[name]
-    before, after, carried, anew, info = carried_and_anew(tp.HMC(1.1, num_leaps=3), path, rung)
+    before, after, carried, anew, info = carried_and_anew(tp.HMC, name, rung)
     for ours, theirs in zip(jax.tree.leaves(carried), jax.tree.leaves(anew), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
     leaves = zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True)
@@ -153,7 +161,7 @@ def test_what_is_carried_is_what_the_new_state_has(name, rung):
         assert np.all(moved)
     else:
         assert np.mean(moved) < 0.9
-    broken = carried_and_anew(NeverUpdated(1.1, num_leaps=3), path, rung)
+    broken = carried_and_anew(NeverUpdated, name, rung)
     assert not np.allclose(broken[2].slopes, broken[3].slopes, rtol=1e-2, equal_nan=True)
 
 

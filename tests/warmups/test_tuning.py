@@ -244,12 +244,6 @@ def test_bits_in_one_call():
     assert np.all(np.diff(result.acceptance[[0, 5, 19]]) < 0)
 
 
-def _stop_at(number: int):
-    """A watcher that says stop when it is called for the so many-th time."""
-    calls = itertools.count()
-    return lambda _: next(calls) == number
-
-
 @pytest.mark.parametrize(
     "warmup", ["annealed", *(pytest.param(name, marks=pytest.mark.slow) for name in ("iterations", "sams"))]
 )
@@ -257,14 +251,15 @@ def test_every_warm_up_tunes_and_resumes_to_the_same_bits(tmp_path, warmup):
     """Cut in the tuning, in the warm-up proper, and among the draws that count."""
     settings = {"num_sweeps": 64, "num_rungs": 40, "seed": 2, "warmup": warmup}  # shapes of the test above but one
     whole = tp.estimate(_gaussian(), **settings)
-    for stop in (3, 24, 70):
-        out = tmp_path / str(stop)
+    stops, calls = (3, 24, 70), itertools.count()
+    for _ in stops:
         with suppress(tp.Interrupted):
-            tp.estimate(_gaussian(), out=out, watch=_stop_at(stop), **settings)
-        again = tp.estimate(_gaussian(), out=out, resume=True, **settings)
-        assert again.log_z == whole.log_z
-        np.testing.assert_array_equal(again.betas, whole.betas)
-        np.testing.assert_array_equal(again.acceptance, whole.acceptance)
+            tp.estimate(_gaussian(), out=tmp_path, resume=True, watch=lambda _: next(calls) in stops, **settings)
+    assert next(calls) == stops[-1] + 1
+    again = tp.estimate(_gaussian(), out=tmp_path, resume=True, **settings)
+    assert again.log_z == whole.log_z
+    np.testing.assert_array_equal(again.betas, whole.betas)
+    np.testing.assert_array_equal(again.acceptance, whole.acceptance)
 
 
 @pytest.mark.slow

@@ -1,0 +1,37 @@
+"""The checks of shapes themselves: what is wrong is seen, in the package too, and loops are let run."""
+
+import numpy as np
+import pytest
+from beartype import beartype
+from jaxtyping import Float, TypeCheckError
+
+import shape_checks
+from tempering.training.anchor import left_out
+
+
+def test_which_calls_are_checked():
+    """Kills: calls after the first ones that are never checked again."""
+    assert [number for number in range(1, 100) if shape_checks.is_checked(number)] == [*range(1, 17), 32, 64]
+
+
+def test_a_wrong_shape_is_seen_and_functions_made_anew_are_counted_together():
+    """Kills: a decorator that checks nothing, results that are not checked, calls counted from one test to the next."""
+
+    def cut_short():
+        def function(x: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+            return x[1:]
+
+        return shape_checks.checked_often(function, typechecker=beartype)
+
+    for _ in range(2):
+        shape_checks.forget_calls()
+        for _ in range(16):
+            with pytest.raises(TypeCheckError, match="return value"):
+                cut_short()(np.zeros(3))
+        assert len(cut_short()(np.zeros(3))) == 2  # the 17th call
+
+
+def test_the_package_is_checked():
+    """Kills: modules that were imported before the hook, and classes whose fields are not checked."""
+    with pytest.raises(TypeCheckError, match="num_groups"):
+        left_out(None, "two")
