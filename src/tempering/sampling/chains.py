@@ -86,7 +86,7 @@ def run_chains(
         raise InputError(f"`block_steps` must lie between 1 and {MAX_BLOCK_STEPS}, got {block_steps}.")
     devices = jax.local_devices() if devices is None else list(devices)
     num_chains, platform = jax.tree.leaves(states)[0].shape[0], devices[0].platform
-    lanes = _num_lanes(platform, ladder, num_chains)
+    lanes = _num_lanes(platform, ladder, num_chains, len(devices) * jax.process_count())
     own = _own_chains(num_chains, lanes)
     places = _places(devices, len(own), ladder.path)
     numbers = _filled_up(own, len(places), num_chains)
@@ -153,12 +153,13 @@ def walk_chain(
     return jax.lax.fori_loop(bounds[0], bounds[1], step, (state, record))
 
 
-def _num_lanes(platform: str, ladder: Ladder, num_chains: int) -> int:
-    """Chains that go through the model together."""
+def _num_lanes(platform: str, ladder: Ladder, num_chains: int, num_devices: int) -> int:
+    """Chains that go through the model together; only where bits are the same in any batch, as the devices need it."""
     if platform == "cpu" or not ladder.path.is_same_in_any_batch:
         return _LANES.get(platform, _LANES_ELSEWHERE)
     rough = max(2 ** max(num_chains.bit_length() - 5, 0), _FEWEST_LANES)  # few sizes, so that few programs are compiled
-    return min(-(-num_chains // rough) * rough, _MOST_LANES)
+    share = 2 ** (-(-num_chains // num_devices) - 1).bit_length()  # of a device, rounded up
+    return min(-(-num_chains // rough) * rough, _MOST_LANES, max(share, _FEWEST_LANES))
 
 
 def _places(devices: Sequence[Any], num_groups: int, path: AbstractPath) -> list[Any]:
