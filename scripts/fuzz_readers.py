@@ -184,14 +184,15 @@ def main() -> None:
     if asked.worker is not None:
         work(asked.worker, asked.inputs, asked.seed, asked.folder)
         return
-    found = {}
+    failed = False
     for name in asked.readers or READERS:
-        found[name] = fuzz(name, asked.inputs, asked.seed)
-        print(name, json.dumps(found[name]), flush=True)
-    if asked.write:
-        before = json.loads(RECORD.read_text())["readers"] if RECORD.exists() else {}
-        RECORD.write_text(json.dumps({"inputs": asked.inputs, "readers": before | found}, indent=1) + "\n")
-    sys.exit(any(told["failures"] for told in found.values()))
+        told = {"inputs": asked.inputs} | fuzz(name, asked.inputs, asked.seed)
+        print(name, json.dumps(told), flush=True)
+        failed |= bool(told["failures"])
+        if asked.write:
+            before = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+            RECORD.write_text(json.dumps(before | {name: told}, indent=1) + "\n")
+    sys.exit(failed)
 
 
 if __name__ == "__main__":
