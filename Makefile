@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint study study-coverage docs dist clean
+.PHONY: demo test lint study study-coverage study-soak study-faults fuzz audit docs dist clean
 
 demo: .venv/demo
 	$(BIN)/tempering estimate
@@ -22,6 +22,22 @@ lint: .venv/dev
 study-coverage: .venv/dev
 	$(BIN)/python experiments/interval_coverage.py --jobs $$(nproc)
 	$(BIN)/python benchmarks/report.py
+
+# An hour: memory, files and speed of long runs.
+study-soak: .venv/dev
+	$(BIN)/python experiments/soak.py
+
+# Runs that are killed again and again, and every kind of file damaged.
+study-faults: .venv/dev
+	$(BIN)/python experiments/killed_runs.py
+	$(BIN)/python experiments/damaged_files.py
+
+fuzz: .venv/dev
+	$(BIN)/python scripts/fuzz_readers.py --write
+
+# ADVISORIES: OSV's archive for PyPI, see the script. Works without a network.
+audit: .venv/dev
+	$(BIN)/python scripts/audit_dependencies.py $(ADVISORIES)
 
 study: .venv/dev study-coverage
 	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[plots]"
