@@ -3,9 +3,9 @@
     make study-soak                                   # 30 minutes each
     python experiments/soak.py --minutes 3
 
-Memory is that of the process (VmRSS), looked at every second; the first tenth of the time, in which programs are compiled
-and buffers grow, does not count. Writes benchmarks/results/soak.json and exits 1 if memory drifts by more than 2 %, files
-keep growing, or the speed of the second half is below two thirds of that of the first.
+Memory is that of the process (VmRSS), looked at every second. The first tenth of the time, in which programs are
+compiled and buffers grow, does not count. Writes benchmarks/results/soak.json, and exits 1 if memory drifts by more
+than 2 %, files keep growing, or the speed of the second half is below two thirds of that of the first.
 """
 
 import argparse
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +35,12 @@ def resident_bytes(process: int) -> int:
 
 
 def looked_at(folder: Path) -> tuple[int, int, float]:
-    """Bytes of all files but the metrics, which grow by a line per update; their lines; when a checkpoint was written."""
-    files = {file: file.stat() for file in folder.rglob("*") if file.is_file() and not file.name.endswith(".new")}
-    size = sum(status.st_size for file, status in files.items() if file.suffix != ".jsonl")
+    """Bytes of all files but the metrics, which grow by a line per update; their lines; the last checkpoint's time."""
+    files = {}
+    for file in folder.rglob("*"):
+        with suppress(OSError):  # it has just been replaced
+            files[file] = file.stat()
+    size = sum(status.st_size for file, status in files.items() if file.suffix not in (".jsonl", ".new"))
     metrics = folder / "metrics.jsonl"
     lines = metrics.read_bytes().count(b"\n") if metrics.exists() else 0
     checkpoint = folder / "checkpoint"
