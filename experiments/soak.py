@@ -77,12 +77,16 @@ def judged(samples: np.ndarray, is_alive: bool, status: int, error: str) -> dict
         "seconds": round(float(passed[-1])),
         "memory_megabytes": [round(float(value) / 2**20, 1) for value in (memory[0], first, second, memory[-1])],
         "memory_drift": float(second / first - 1),
-        "file_bytes": [int(size[0]), int(size.max())],
+        "file_bytes": [int(np.median(part)) for part in (size[:half], size[half:])],
         "progress_per_second": [round(float(speed), 3) for speed in speeds],
         "status": status,
     }
     is_good = is_alive and status == 143 and abs(told["memory_drift"]) <= MAX_DRIFT and "Traceback" not in error
-    return told | {"is_good": bool(is_good and size.max() <= 1.5 * size[0] and speeds[1] > speeds[0] / 1.5)}
+    return told | {
+        "is_good": bool(
+            is_good and told["file_bytes"][1] <= 1.1 * told["file_bytes"][0] and speeds[1] > speeds[0] / 1.5
+        )
+    }
 
 
 def main() -> None:
