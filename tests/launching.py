@@ -43,7 +43,9 @@ def ended_all(processes: list[subprocess.Popen], timeout: float = 280) -> list[t
         told = [process.communicate(timeout=timeout) for process in processes]
     finally:
         for process in processes:
-            process.kill()
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
     return [(process.returncode, *texts) for process, texts in zip(processes, told, strict=True)]
 
 

@@ -74,6 +74,19 @@ def test_every_layout_gives_the_same_bits(tmp_path, model):
     assert len(digests) == 1
 
 
+@pytest.mark.slow  # 15 processes with a large model
+@pytest.mark.timeout(1200)
+def test_every_layout_gives_the_same_bits_of_a_trained_rbm(tmp_path, shared_data):
+    """The same on 784×500 weights of MNIST."""
+    digests = set()
+    for processes, devices in LAYOUTS:
+        out = tmp_path / f"{processes}x{devices}"
+        how = ("--warmup", "iterations", "--chains", 200, "--sweeps", 32, "--rungs", 10, "--json", "--out", out)
+        told = answer_of(run_all(processes, devices, "estimate", shared_data / "rbm_mnist_cd25_500.npz", *how))
+        digests.add((json.dumps(told, sort_keys=True), arrays_of(out / "result.npz")))
+    assert len(digests) == 1
+
+
 @pytest.mark.slow  # 15 processes, each of which compiles
 @pytest.mark.parametrize("method", ["tempered", "pcd"])
 def test_every_layout_trains_to_the_same_bits(tmp_path, rows, method):
@@ -108,6 +121,7 @@ def test_a_process_that_dies_ends_the_others_and_the_run_is_resumed(tmp_path, ro
     finally:
         for process in processes:
             process.kill()
+            process.communicate()
     assert processes[1 - killed].returncode != 0
     if killed == 1:
         assert processes[0].returncode == 4
