@@ -4,7 +4,7 @@ BIN := .venv/bin
 # What is never imported need not be compiled to bytecode: most files of the larger packages.
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: demo test lint study docs dist clean
+.PHONY: demo test lint study study-soak study-faults fuzz audit docs dist clean
 
 # log Z on the terminal, and a page with its pictures.
 demo: .venv/demo
@@ -21,6 +21,22 @@ lint: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
+
+# An hour: memory, files and speed of long runs.
+study-soak: .venv/dev
+	$(BIN)/python experiments/soak.py
+
+# Runs that are killed again and again, and every kind of file damaged.
+study-faults: .venv/dev
+	$(BIN)/python experiments/killed_runs.py
+	$(BIN)/python experiments/damaged_files.py
+
+fuzz: .venv/dev
+	$(BIN)/python scripts/fuzz_readers.py --write
+
+# ADVISORIES: OSV's archive for PyPI, see the script. Works without a network.
+audit: .venv/dev
+	$(BIN)/python scripts/audit_dependencies.py $(ADVISORIES)
 
 # Goes on where it was interrupted, and first says how long it will take; see experiments/study.py.
 study: .venv/dev

@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -86,7 +87,11 @@ def digest(directory: Path, command: str) -> str:
     return found.hexdigest()
 
 
-def study(command: str, arguments: list[str], folder: Path, num_kills: int, num_terms: int) -> dict:
+def study(
+    command: str, arguments: list[str], folder: Path, num_kills: int, num_terms: int, max_seconds: float
+) -> dict[str, Any]:
+    """Signals until all are sent or the time is up; then the run is left alone, and compared."""
+    until = time.monotonic() + max_seconds
     whole, cut, errors = folder / f"{command}_whole", folder / f"{command}_cut", folder / "errors.txt"
     os.waitpid(child([*arguments, "--out", str(whole)], errors), 0)
     rng = random.Random(f"{command} 7")
@@ -95,6 +100,8 @@ def study(command: str, arguments: list[str], folder: Path, num_kills: int, num_
     counts = {"SIGKILL": 0, "SIGTERM": 0}
     problems, statuses, status = [], {}, None
     for kind in kinds:
+        if time.monotonic() > until:
+            break
         status = ended_by(child([*arguments, "--resume", "--out", str(cut)], errors), kind, cut, rng)
         told = errors.read_text()
         statuses[str(status)] = statuses.get(str(status), 0) + 1
@@ -113,6 +120,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--terms", type=int, default=50)
+    parser.add_argument("--minutes", type=float, default=np.inf, help="for the signals to one command")
     parser.add_argument("--only", choices=tuple(RESULTS))
     asked = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="killed_"))
@@ -123,7 +131,7 @@ def main() -> None:
     record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
     for command, arguments in commands.items():
         if asked.only in (None, command):
-            record[command] = study(command, arguments, folder, asked.kills, asked.terms)
+            record[command] = study(command, arguments, folder, asked.kills, asked.terms, 60 * asked.minutes)
             print(command, json.dumps(record[command]), flush=True)
             RECORD.write_text(json.dumps(record, indent=1) + "\n")
     shutil.rmtree(folder)

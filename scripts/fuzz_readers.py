@@ -5,7 +5,8 @@
 
 Inputs are made from the files of `scripts/fuzz_corpus` by flipped bits, cuts, repeats, numbers that are too large, and
 pieces of other files. Each reader has a process of its own: if that ends in a crash, the input that it died of is kept.
-Exits 1 if a reader fails. A reader that is added to the library is one line in READERS, with a file in the corpus.
+Exits 1 if a reader fails, or takes more than ten seconds for an input: `endless.h5` is one with which HDF5 never ends,
+which is not mended yet. A reader that is added to the library is one line in READERS, with a file in the corpus.
 """
 
 import argparse
@@ -127,7 +128,7 @@ def work(name: str, num_inputs: int, seed: int, folder: Path) -> None:
     data = (CORPUS / file_name).read_bytes()
     others = [path.read_bytes() for path in sorted(CORPUS.iterdir())]
     rng, counts, failures, slowest = random.Random(f"{name} {seed}"), {"read": 0, "refused": 0}, [], 0.0
-    signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(TimeoutError("took too long")))
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends this process: libraries in C do not hear Python's handlers
     file = folder / file_name
     file.write_bytes(data)
     read(file)  # which must work
@@ -184,14 +185,15 @@ def main() -> None:
     if asked.worker is not None:
         work(asked.worker, asked.inputs, asked.seed, asked.folder)
         return
-    found = {}
+    failed = False
     for name in asked.readers or READERS:
-        found[name] = fuzz(name, asked.inputs, asked.seed)
-        print(name, json.dumps(found[name]), flush=True)
-    if asked.write:
-        before = json.loads(RECORD.read_text())["readers"] if RECORD.exists() else {}
-        RECORD.write_text(json.dumps({"inputs": asked.inputs, "readers": before | found}, indent=1) + "\n")
-    sys.exit(any(told["failures"] for told in found.values()))
+        told = {"inputs": asked.inputs} | fuzz(name, asked.inputs, asked.seed)
+        print(name, json.dumps(told), flush=True)
+        failed |= bool(told["failures"])
+        if asked.write:
+            before = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+            RECORD.write_text(json.dumps(before | {name: told}, indent=1) + "\n")
+    sys.exit(failed)
 
 
 if __name__ == "__main__":

@@ -5,30 +5,53 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Iterable
 from typing import Any
+
+
+def free_port() -> int:
+    """A port on which nobody listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def start_python(*arguments: object, environment: dict[str, str] | None = None) -> subprocess.Popen:
+    """Start Python with these arguments."""
+    command = [sys.executable, *map(str, arguments)]
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, env={**os.environ, "COLUMNS": "150", **(environment or {})}, **pipes)
+
+
+def start(arguments: Iterable[object], environment: dict[str, str] | None = None) -> subprocess.Popen:
+    """Start `tempering` with these arguments."""
+    return start_python("-m", "tempering", *arguments, environment=environment)
 
 
 def start_all(num_processes: int, devices: int, *arguments: object) -> list[subprocess.Popen]:
     """Start `tempering` with these arguments in every process."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    joined = ["--coordinator", f"127.0.0.1:{port}", "--num-processes", str(num_processes)]
-    common = [sys.executable, "-m", "tempering", *map(str, arguments), "--devices", str(devices)]
-    each = [[*common, *joined, "--process-id", str(i)] for i in range(num_processes)] if num_processes > 1 else [common]
-    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return [subprocess.Popen(command, env={**os.environ, "COLUMNS": "150"}, **pipes) for command in each]
+    common = [*arguments, "--devices", devices]
+    if num_processes == 1:
+        return [start(common)]
+    joined = ["--coordinator", f"127.0.0.1:{free_port()}", "--num-processes", num_processes]
+    return [start([*common, *joined, "--process-id", process]) for process in range(num_processes)]
 
 
-def run_all(num_processes: int, devices: int, *arguments: object, timeout: float = 240) -> list[tuple[int, str, str]]:
+def ended_all(processes: list[subprocess.Popen], timeout: float = 280) -> list[tuple[int, str, str]]:
     """Status, standard output and standard error of every process, once all have ended."""
-    processes = start_all(num_processes, devices, *arguments)
     try:
         told = [process.communicate(timeout=timeout) for process in processes]
     finally:
         for process in processes:
-            process.kill()
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
     return [(process.returncode, *texts) for process, texts in zip(processes, told, strict=True)]
+
+
+def run_all(num_processes: int, devices: int, *arguments: object) -> list[tuple[int, str, str]]:
+    """The same of `tempering` with these arguments in every process."""
+    return ended_all(start_all(num_processes, devices, *arguments))
 
 
 def answer_of(ended: list[tuple[int, str, str]]) -> dict[str, Any]:

@@ -235,6 +235,20 @@ def test_damaged_metrics_are_said_and_done_without(tmp_path, damage):
     assert all(row in map(json.loads, lines) for row in metrics.rows)
 
 
+def test_a_digit_of_the_metrics_that_has_changed_is_noticed(tmp_path, plain):
+    """Kills: rows that are valid JSON with another number, which a plot would show."""
+    with run_of(tmp_path) as run:
+        list(itertools.islice(run, 5))
+    file = tmp_path / "metrics.jsonl"
+    lines = file.read_text().splitlines(keepends=True)
+    lines[2] = lines[2].replace('"log_z": ', '"log_z": 1')
+    file.write_text("".join(lines))
+    with pytest.warns(RecoveryWarning, match=r"1 of 5 rows of .*metrics\.jsonl are damaged"):
+        outcome, _ = finished(run_of(tmp_path, resume=True))
+    assert [row["update"] for row in outcome.rows] == [1, 2, *range(4, 13)]
+    np.testing.assert_array_equal(outcome.rbm.weights, plain[1].rbm.weights)
+
+
 def test_a_full_disk_is_named(tmp_path, monkeypatch):
     """Kills: a traceback from the file of metrics, and one that hides the first in `close`."""
     metrics = Metrics(tmp_path)

@@ -54,9 +54,9 @@ class Share(NamedTuple):
     team: int
 
     @classmethod
-    def of_this_process(cls, platform: str, ladder: Ladder, num_chains: int, *, joins_chains: bool) -> "Share":
+    def of_this_process(cls, num_chains: int, lanes: int, *, joins_chains: bool) -> "Share":
         """As many groups of chains for every process."""
-        lanes, num_processes = num_lanes(platform, ladder, num_chains), jax.process_count()
+        num_processes = jax.process_count()
         num_groups = -(-num_chains // (lanes * num_processes))
         numbers = np.arange(num_processes * num_groups * lanes, dtype=np.int32)
         own = numbers.reshape(num_processes, num_groups, lanes)[jax.process_index()]
@@ -120,7 +120,8 @@ def run_chains(
         raise InputError(f"`block_steps` must lie between 1 and {MAX_BLOCK_STEPS}, got {block_steps}.")
     devices = jax.local_devices() if devices is None else list(devices)
     num_chains, platform = jax.tree.leaves(states)[0].shape[0], devices[0].platform
-    share = Share.of_this_process(platform, ladder, num_chains, joins_chains=joins_chains)
+    lanes = num_lanes(platform, ladder, num_chains, len(devices) * jax.process_count())
+    share = Share.of_this_process(num_chains, lanes, joins_chains=joins_chains)
     places = _places(devices, len(share.numbers), ladder.path)
     numbers = _filled_up(share.numbers, len(places), num_chains)
     chains, parts = _placed(numbers, places), _placed(_grouped(states, numbers), places)
@@ -208,12 +209,13 @@ def walk_chain(
     return jax.lax.fori_loop(bounds[0], bounds[1], step, (state, record))
 
 
-def num_lanes(platform: str, ladder: Ladder, num_chains: int) -> int:
-    """Chains that go through the model together."""
+def num_lanes(platform: str, ladder: Ladder, num_chains: int, num_devices: int) -> int:
+    """Chains that go through the model together; only where bits are the same in any batch, as the devices need it."""
     if platform == "cpu" or not ladder.path.is_same_in_any_batch:
         return _LANES.get(platform, _LANES_ELSEWHERE)
     rough = max(2 ** max(num_chains.bit_length() - 5, 0), _FEWEST_LANES)  # few sizes, so that few programs are compiled
-    return min(-(-num_chains // rough) * rough, _MOST_LANES)
+    share = 2 ** (-(-num_chains // num_devices) - 1).bit_length()  # of a device, rounded up
+    return min(-(-num_chains // rough) * rough, _MOST_LANES, max(share, _FEWEST_LANES))
 
 
 def _places(devices: Sequence[Any], num_groups: int, path: AbstractPath) -> list[Any]:

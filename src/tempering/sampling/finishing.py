@@ -53,7 +53,8 @@ def rest_of_tours(key: Key, ladder: Ladder, kernel: AbstractKernel, record: Any,
         What was kept, and how many chains did not come back.
     """
     num_chains, platform = jax.tree.leaves(states)[0].shape[0], jax.local_devices()[0].platform
-    share = Share.of_this_process(platform, ladder, num_chains, joins_chains=True)
+    lanes = num_lanes(platform, ladder, num_chains, jax.device_count())
+    share = Share.of_this_process(num_chains, lanes, joins_chains=True)
     own = share.numbers.ravel()
     records = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (len(own), *jnp.shape(leaf))), record)
     pairs = jax.tree.map(lambda leaf: jnp.asarray(leaf)[np.minimum(own, num_chains - 1)], states), records
@@ -63,7 +64,7 @@ def rest_of_tours(key: Key, ladder: Ladder, kernel: AbstractKernel, record: Any,
         if len(away) == 0:
             break
         size = _batch_size(len(away), len(own))
-        lanes = num_lanes(platform, ladder, size)
+        lanes = num_lanes(platform, ladder, size, num_devices=1)
         room = -(-size // lanes) * lanes
         places = np.append(away, np.full(room - len(away), away[-1])).reshape(-1, lanes)
         bounds = jnp.asarray([step, min(step + _ROUND, last)], jnp.int32)

@@ -2,7 +2,8 @@
 
 import json
 import warnings
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,22 +22,27 @@ class Metrics:
         if log_events and directory is None:
             raise InputError("`log_events` needs a `directory` for TensorBoard's events: give one.")
         self.rows: list[dict[str, Any]] = []
+        self.checks: list[int] = []  # a checksum of every row
         self._directory, self._make_writer = directory, _writer_class() if log_events else None
         self._lines = self._events = None
         self._file = Path("metrics.jsonl")
 
-    def open(self, num_updates: int, num_rows: int | None = None) -> None:
+    def open(self, num_updates: int, num_rows: int | None = None, checks: Sequence[int] | None = None) -> None:
         """Begin to write after so many updates; rows of later ones are dropped, since they will be made again.
 
         Args:
             num_updates: Updates so far.
             num_rows: How many rows there must be by then, where that is known; `RecoveryWarning` says if some are lost.
+            checks: `checks` of these rows, where they are known: a row with any other is damaged.
         """
         if self._directory is None:
             return
         file = self._file = self._directory / "metrics.jsonl"
         found = _read_rows(file)
         self.rows = [row for row in found if row["update"] <= num_updates]
+        if checks is not None:
+            self.rows = [row for row in self.rows if _check(row) in set(checks)]
+        self.checks = [_check(row) for row in self.rows]
         if num_rows is not None and len(self.rows) < num_rows:
             lost = f"{num_rows - len(self.rows)} of {num_rows} rows of {file} are damaged or missing."
             warnings.warn(RecoveryWarning(f"{lost} The run goes on; its plot and summary lack them."), stacklevel=2)
@@ -48,6 +54,7 @@ class Metrics:
     def add(self, row: dict[str, Any]) -> None:
         """Append a row."""
         self.rows.append(row)
+        self.checks.append(_check(row))
         with self._named_errors():
             if self._lines is not None:
                 self._lines.write(_line(row))
@@ -89,6 +96,11 @@ def _read_rows(file: Path) -> list[dict[str, Any]]:
         if isinstance(row, dict) and isinstance(row.get("update"), int):
             rows.append(row)
     return rows
+
+
+def _check(row: dict[str, Any]) -> int:
+    """Changes with any digit of a row; the file itself has none, so that it stays plain lines of JSON."""
+    return zlib.crc32(_line(row).encode())
 
 
 def _line(row: dict[str, Any]) -> str:
