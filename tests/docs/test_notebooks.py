@@ -56,6 +56,7 @@ def test_a_script_becomes_cells_a_page_and_a_notebook(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", NAMES)
 def test_notebooks_run_and_are_right(name):
     """Slow, since nothing is shortened: verdicts are good, and exact answers lie within 5.5 standard errors."""
