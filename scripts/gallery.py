@@ -107,7 +107,15 @@ def trained() -> Any:
     rng, (_, frequencies) = np.random.default_rng(0), tp.load_example()
     kinds = np.stack([frequencies, frequencies[::-1]])
     data = (rng.random((600, 64)) < kinds[rng.integers(2, size=600)]).astype(np.uint8)
-    settings = tp.training.RunSettings(num_hidden=16, num_updates=150, num_chains=60, num_rungs=20, check="ais:50")
+    settings = tp.training.RunSettings(
+        num_hidden=16,
+        num_updates=150,
+        num_chains=60,
+        num_rungs=20,
+        check="ais:50",
+        optimizer="adam",
+        learning_rate=0.01,
+    )
     with tp.training.TrainingRun(data[:400], data[400:], settings=settings) as run:
         for _ in run:
             pass

@@ -68,13 +68,6 @@ def cells_of(name: str) -> list[Cell]:
     return cells
 
 
-def shortened(cells: list[Cell], num: int) -> list[Cell]:
-    """The same with so many sweeps and updates."""
-    return [
-        cell._replace(text=re.sub(r"(num_(?:sweeps|updates)\W{1,4})\d+", rf"\g<1>{num}", cell.text)) for cell in cells
-    ]
-
-
 def run(cells: list[Cell]) -> tuple[list[Cell], Mapping[str, Any]]:
     """Run all code in a folder of its own; the cells with their outputs, and the variables at the end."""
     import matplotlib as mpl

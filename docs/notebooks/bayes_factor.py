@@ -49,7 +49,7 @@ def line_with_outliers(x, y=None):
 
 # %%
 models = {"a line": tp.from_numpyro(line, x, y=y), "with outliers": tp.from_numpyro(line_with_outliers, x, y=y)}
-results = [tp.estimate(model, target_error=0.05, seed=seed) for seed, model in enumerate(models.values())]
+results = [tp.estimate(model, target_error=0.03, seed=seed) for seed, model in enumerate(models.values())]
 print(*results, sep="\n")
 ratio = tp.log_ratio(results[1], results[0])
 print(ratio)

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from tempering._defaults import LENGTH
+from tempering import _defaults
 from tempering._errors import InputError, check_count
 from tempering._signatures import suggests
 from tempering.api.memory import check_chains, check_sweeps
@@ -47,7 +47,7 @@ def compare(
     betas: Betas = Settings.betas,
     rung_weights: RungWeights = Settings.rung_weights,
     num_chains: int = Settings.num_chains,
-    num_sweeps: int = LENGTH,
+    num_sweeps: int = _defaults.LENGTH,
     move: AbstractMove | None = None,
     warmup: str | AbstractWarmup = Settings.warmup,
     repeats: int = 1,

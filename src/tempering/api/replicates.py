@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-from tempering._defaults import LENGTH
+from tempering import _defaults
 from tempering._signatures import suggests
 from tempering.api.job import Job
 from tempering.api.settings import Betas, RungWeights, Settings
@@ -31,7 +31,7 @@ def estimate_many(
     seeds: Iterable[int],
     method: str = Settings.method,
     num_chains: int = Settings.num_chains,
-    num_sweeps: int = LENGTH,
+    num_sweeps: int = _defaults.LENGTH,
     num_rungs: int | str | None = Settings.num_rungs,
     betas: Betas = Settings.betas,
     rung_weights: RungWeights = Settings.rung_weights,
