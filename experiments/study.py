@@ -42,7 +42,7 @@ STUDIES = (
     Study("reference", "experiments/reference.py"),
     Study("coverage", "experiments/interval_coverage.py", JOBS),
     Study("long_ladders", "experiments/long_ladders.py"),
-    Study("hard_posteriors", "experiments/hard_posteriors.py"),
+    Study("hard_posteriors", "experiments/hard_posteriors.py", JOBS),
     Study("auto_readings", "experiments/auto_readings.py", ("--repeats", "100", *JOBS)),
     Study("small_rbms", "experiments/small_rbms.py"),
     Study("figure3", "experiments/figure3.py", ("--seeds", "200", *JOBS)),
