@@ -102,6 +102,71 @@ def counts() -> Problem:
     return Problem(tp.LogDensity(log_f, tp.Normal(np.zeros(1), 3.0)), None, float(evidence))
 
 
+def funnel(base: tp.bases.AbstractBase | None = None) -> Problem:
+    """Neal's funnel in 10 dimensions: v ~ N(0, 3²), nine x ~ N(0, e^v). A normal base has lighter tails than it."""
+
+    def log_f(x):
+        return jax.scipy.stats.norm.logpdf(x[0], 0.0, 3.0) + jnp.sum(
+            jax.scipy.stats.norm.logpdf(x[1:], 0.0, jnp.exp(x[0] / 2))
+        )
+
+    return Problem(tp.LogDensity(log_f, tp.Normal(np.zeros(10), 3.0) if base is None else base), None, 0.0)
+
+
+def student(dof: float, num_dims: int, base: tp.bases.AbstractBase) -> Problem:
+    """Independent Student variables, off centre, each with its normalising constant left out."""
+    location = jnp.linspace(-1.0, 1.5, num_dims)
+
+    def log_f(x):
+        return -0.5 * (dof + 1) * jnp.sum(jnp.log1p((x - location) ** 2 / dof))
+
+    log_z = special.gammaln(dof / 2) - special.gammaln((dof + 1) / 2) + 0.5 * np.log(dof * np.pi)
+    return Problem(tp.LogDensity(log_f, base), None, float(num_dims * log_z))
+
+
+def horseshoe() -> Problem:
+    """Six coefficients with half-Cauchy scales, seen with noise: integrals over each scale, by quadrature."""
+    seen, noise = np.array([0.3, -0.1, 4.0, 0.6, -7.0, 0.05]), 0.5
+    data = jnp.asarray(seen, jnp.float32)
+
+    def log_f(x):  # of log λ and of z, where the coefficient is λ z
+        scale = jnp.exp(x[:6])
+        log_scales = jnp.log(2 / jnp.pi) - jnp.log1p(scale**2) + x[:6]
+        return jnp.sum(
+            log_scales + jax.scipy.stats.norm.logpdf(x[6:]) + jax.scipy.stats.norm.logpdf(data, scale * x[6:], noise)
+        )
+
+    places = np.linspace(-40, 40, 200_001)
+    log_prior = np.log(2 / np.pi) - np.logaddexp(0.0, 2 * places) + places
+    log_like = stats.norm.logpdf(seen[:, None], 0.0, np.sqrt(noise**2 + np.exp(2 * places)))
+    log_z = special.logsumexp(log_prior + log_like, axis=1) + np.log(places[1] - places[0])
+    return Problem(tp.LogDensity(log_f, tp.Student(3.0, jnp.zeros(12), 2.0)), None, float(log_z.sum()))
+
+
+def narrow_modes() -> Problem:
+    """25 narrow normals on a grid in two dimensions, with unequal weights."""
+    grid = np.stack(np.meshgrid(np.arange(-2, 3), np.arange(-2, 3)), axis=-1).reshape(-1, 2) * 2.0
+    weights = np.linspace(1.0, 3.0, 25)
+    model = tp.GaussianMixture(weights, grid, np.repeat(0.03**2 * np.eye(2)[None], 25, axis=0))
+    return Problem(model, tp.Normal(np.zeros(2), 4.0), float(np.log(weights.sum())))
+
+
+def rosenbrock() -> Problem:
+    """exp(−(1 − x)²/2 − 5 (y − x²)²), whose log Z is that of two normals."""
+
+    def log_f(x):
+        return -0.5 * (1 - x[0]) ** 2 - 5 * (x[1] - x[0] ** 2) ** 2
+
+    return Problem(tp.LogDensity(log_f, tp.Normal(np.zeros(2), 5.0)), None, float(np.log(2 * np.pi / np.sqrt(10.0))))
+
+
+def long_ladder(num_dims: int) -> Problem:
+    """Prior N(0, 1)^d, likelihood N(x; m, 0.1)."""
+    from long_ladders import evidence, posterior
+
+    return Problem(posterior(num_dims), None, evidence(num_dims))
+
+
 PROBLEMS: dict[str, Callable[[], Problem]] = {
     "RBM 784×10": lambda: mnist_rbm(10),
     "RBM 784×15": lambda: mnist_rbm(15),
@@ -116,4 +181,15 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "Student's t, 5-d": heavy_tails,
     "regression evidence": regression,
     "Poisson evidence": counts,
+    "long ladder, 10-d": lambda: long_ladder(10),
+    "long ladder, 30-d": lambda: long_ladder(30),
+    "funnel under N(0, 3²), 10-d": funnel,
+    "funnel under Student, 10-d": lambda: funnel(tp.Student(2.0, jnp.zeros(10), 5.0)),
+    "Cauchy under N(0, 3²), 5-d": lambda: student(1.0, 5, tp.Normal(np.zeros(5), 3.0)),
+    "Cauchy under Student, 5-d": lambda: student(1.0, 5, tp.Student(1.0, jnp.zeros(5), 2.0)),
+    "Student 2 under N(0, 3²), 5-d": lambda: student(2.0, 5, tp.Normal(np.zeros(5), 3.0)),
+    "Student 2 under Student, 5-d": lambda: student(2.0, 5, tp.Student(1.5, jnp.zeros(5), 2.0)),
+    "horseshoe, 12-d": horseshoe,
+    "25 narrow modes": narrow_modes,
+    "Rosenbrock": rosenbrock,
 }

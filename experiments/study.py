@@ -44,6 +44,7 @@ class Study(NamedTuple):
 STUDIES = (
     Study("reference", "experiments/reference.py"),
     Study("coverage", "experiments/interval_coverage.py", JOBS),
+    Study("many_chains", "experiments/many_chains.py"),
     Study("long_ladders", "experiments/long_ladders.py"),
     Study("hard_posteriors", "experiments/hard_posteriors.py", JOBS),
     Study("auto_readings", "experiments/auto_readings.py", ("--repeats", "100", *JOBS)),

@@ -20,7 +20,7 @@ from tempering.kernels import AbstractMove
 from tempering.models import AbstractModel
 from tempering.progress import Watch, check_progress, shown
 from tempering.results import MeanLogLikelihood, Result
-from tempering.sampling import AbstractWarmup, Stage, walk_stages
+from tempering.sampling import AbstractWarmup, Sampling, Stage, walk_stages
 from tempering.sampling.checkpoint import StageDirectory, checkpoint_templates
 from tempering.stats import MAX_BLOCK_STEPS
 
@@ -200,7 +200,8 @@ def _further(stage: Stage, decision: Decision) -> Stage:
     size = min(stage.recording.stats.block_size, MAX_BLOCK_STEPS)
     guess = rts(stage.recording.stats).values
     if decision.is_anew and np.all(np.isfinite(guess)):
-        stage = dataclasses.replace(stage, ladder=stage.ladder.with_log_z(guess), recording=None)
+        ladder = stage.ladder.with_log_z(guess)
+        stage = dataclasses.replace(stage, kind=Sampling(), ladder=ladder, recording=None, rest=None)
         stage = stage.with_found(is_equilibrated=True)
         size = stage.kind.block_steps(decision.num_more)
     return dataclasses.replace(stage, num_steps=stage.done + decision.num_more, block_steps=size)

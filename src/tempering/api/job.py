@@ -62,7 +62,11 @@ class Job:
     def setup(self, seed: int | None = None) -> Setup:
         """What the warm-up is given; with another seed, for a replicate of the run."""
         key = jax.random.key(self.settings.seed if seed is None else seed)
-        return Setup(key, self.ladder, self.move, self.settings.num_chains, self.settings.num_sweeps)
+        keeps_draws = self.keep.features or self.keep.states
+        return Setup(
+            key, self.ladder, self.move, self.settings.num_chains, self.settings.num_sweeps,
+            may_begin_at_base=not keeps_draws,
+        )  # fmt: skip
 
     def goal(self, stage: Stage) -> Goal | None:
         """What the run was asked for; None where it has a fixed length. It depends on the ladder that was found."""
@@ -71,7 +75,7 @@ class Job:
 
     def answer(self, stage: Stage) -> LogZ:
         """log Z from the draws that count so far."""
-        run = TemperedRun(stage.ladder.path, stage.recording)
+        run = TemperedRun(stage.ladder.path, stage.complete_recording)
         return self.method.answer(run, log_z_base=self.ladder.path.log_z_base())
 
     def progress(self, stage: Stage) -> Progress:
@@ -92,6 +96,7 @@ class Job:
     def result(self, stage: Stage, seconds: float, *, is_late: bool = False) -> Result:
         """The answer from the draws that count; `is_late` says that the time allowed was up."""
         (answer, diagnosis, look), goal, spent = self._seen(stage), self.goal(stage), stage.spent()
+        recording = stage.complete_recording
         is_complete = is_late or (stage.is_finished and self._decide(stage, look).ends)
         if is_complete:
             short = cut_off(look, stage.num_steps) if goal is None else too_short(look, goal, is_late=is_late)
@@ -100,7 +105,7 @@ class Job:
             log_z_by_rung=answer,
             betas=np.asarray(stage.ladder.path.betas, np.float64),
             diagnosis=diagnosis.with_advice(self.model.advice),
-            recording=stage.recording,
+            recording=recording,
             annealed=stage.warmup.annealed,
             num_chains=self.settings.num_chains,
             num_sweeps=look.num_sweeps,
@@ -110,7 +115,7 @@ class Job:
             is_complete=is_complete,
             exact_log_z=self.model.quick_log_z(),
             model=self.model,
-            expectation=None if stage.recording.target is None else expectation(stage.recording.target),
+            expectation=None if recording.target is None else expectation(recording.target),
             target_error=None if goal is None else goal.target_error,
             length=stage.warmup.length,
             evaluations=spent.evaluations,
@@ -146,7 +151,7 @@ class Job:
         answer = self.answer(stage)
         diagnosis = stage.diagnosis(self.ladder.path.log_z_base()).with_findings(answer.findings)
         num_sweeps = stage.recording.stats.num_sweeps
-        errors, trips = answer.errors, round_trips(stage.recording.stats)
+        errors, trips = answer.errors, round_trips(stage.complete_recording.stats)
         look = Look(
             num_sweeps, stage.done - num_sweeps, answer.std_error, diagnosis.findings,
             None if errors is None else errors.chains, missing_length(trips),

@@ -1,7 +1,8 @@
 """From statistics to findings and a verdict: whether an estimate can be trusted, and when a run may stop.
 
 - The check of a run: `diagnose` gives a `Diagnosis` with `Finding`s and a `Verdict`.
-- Its numbers: `round_trips`, `occupancy`, `transition_matrix`; `unequilibrated` is the finding of a warm-up.
+- Its numbers: `round_trips`, `occupancy`, `transition_matrix`; `unequilibrated` is the finding of a warm-up,
+  `open_tours` that of a run of whole tours.
 - Bottlenecks of the ladder: `rung_chain` gives a `RungChain`, `find_knots` its `Knot`s; `rung_weight_cost` says what
   other rung weights would gain.
 - Stopping at a target error: `decide` turns a `Look` and a `Goal` into a `Decision`.
@@ -10,6 +11,7 @@
 from tempering.diagnosis.checks import Diagnosis as Diagnosis
 from tempering.diagnosis.checks import diagnose as diagnose
 from tempering.diagnosis.checks import occupancy as occupancy
+from tempering.diagnosis.checks import open_tours as open_tours
 from tempering.diagnosis.checks import round_trips as round_trips
 from tempering.diagnosis.checks import transition_matrix as transition_matrix
 from tempering.diagnosis.checks import unequilibrated as unequilibrated

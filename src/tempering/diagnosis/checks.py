@@ -109,7 +109,7 @@ def diagnose(
     answer = equilibrated_rts(recording, log_z_base=log_z_base) if answer is None else answer
     num_sweeps, trips = stats.num_sweeps, round_trips(stats)
     drift = drift_between_halves(equilibrated(stats))
-    needed = _sweeps_for_round_trips(trips, num_sweeps)
+    needed = _sweeps_for_round_trips(trips, num_sweeps, needs_each=not stats.has_whole_tours)
     stuck = None if needed is None else _stuck(trips, needed)
     rungs = None if stuck is None else _rung_chain(recording)
     knot = None if rungs is None or needed is None else _knot(rungs.knots, needed)
@@ -181,6 +181,25 @@ def transition_matrix(recording: Recording) -> Float[np.ndarray, "rung rung"]:
     return np.divide(counts, totals, out=np.zeros_like(counts), where=totals > 0)
 
 
+def open_tours(num_open: int | None, num_chains: int) -> Finding | None:
+    """The finding for a run of whole tours whose last tours were not walked to their end.
+
+    Args:
+        num_open: Chains that did not come back to the base within the bound; None where none was walked on.
+        num_chains: The number of chains.
+
+    Returns:
+        The finding; None if all tours are whole.
+    """
+    if num_open is None:
+        seen = "the chains began at the base, and the run ended in the middle of their tours"
+        return Finding(Verdict.RELAXING, seen, "let it run to its end")
+    if num_open == 0:
+        return None
+    seen = f"{num_open} of {num_chains} chains did not come back to the base for ten times the length of the run"
+    return Finding(Verdict.STUCK, seen, "run more sweeps, or use fewer chains")
+
+
 def unequilibrated() -> Finding:
     """The finding for a warm-up that ended before it met its own stopping rule.
 
@@ -198,10 +217,13 @@ def _unreached(stats: BlockedStats) -> Finding | None:
     return unvisited(stats.visits.sum(axis=(0, 1)), stats.log_rung_mass, "were never visited", cure)
 
 
-def _sweeps_for_round_trips(trips: Float[np.ndarray, " chain"], num_sweeps: int) -> int | None:
-    """How many sweeps should give enough round trips; None if there are enough."""
+def _sweeps_for_round_trips(trips: Float[np.ndarray, " chain"], num_sweeps: int, needs_each: bool) -> int | None:
+    """How many sweeps should give enough round trips; None if there are enough.
+
+    In whole tours no chain remembers its start, so that only the number of all round trips counts.
+    """
     each, total = float(trips.mean()), float(trips.sum())
-    if each >= MIN_ROUND_TRIPS and total >= MIN_TOTAL_ROUND_TRIPS:
+    if (each >= MIN_ROUND_TRIPS or not needs_each) and total >= MIN_TOTAL_ROUND_TRIPS:
         return None
     return whole_rounded_up(missing_length(trips) * num_sweeps)
 

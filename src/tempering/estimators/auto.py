@@ -94,7 +94,7 @@ def _is_usable(reading: LogZ) -> bool:
 def _drift(stats: BlockedStats, joined: Combination, drift_of_rts: HostPerRung) -> HostPerRung:
     """How far the answer differs from that of the second half of the run, beyond noise; that of RTS if unknown."""
     middle = stats.num_blocks // 2
-    if stats.num_chains < MIN_UNITS or middle == 0:
+    if stats.num_chains < MIN_UNITS or middle == 0 or stats.has_whole_tours:
         return drift_of_rts
     readings = _readings(_by_unit(stats.without_first(middle)), 0.0)
     if not all(np.isfinite(reading.values).all() for reading in readings):

@@ -37,13 +37,13 @@ def find_equilibration(stats: BlockedStats) -> Equilibration:
     within about a round trip, so no more than that is cut, and at most half of the run.
 
     Args:
-        stats: The statistics of a run, with at least 16 chains; otherwise nothing is cut.
+        stats: The statistics of a run, with at least 16 chains; otherwise nothing is cut, nor where tours are whole.
 
     Returns:
         The first block that counts, and the drift that remains.
     """
     middle = stats.num_blocks // 2
-    if stats.num_chains < MIN_UNITS or middle == 0:
+    if stats.num_chains < MIN_UNITS or middle == 0 or stats.has_whole_tours:
         return Equilibration(0, np.zeros(len(stats.log_prior)))
     trips = stats.travel.num_crossings.mean() / 2
     latest = min(middle, int(stats.num_blocks / max(trips, 1.0)))
@@ -99,10 +99,11 @@ def beyond_noise(change: HostPerRung, influence: Float[np.ndarray, "chain rung"]
 def drift_between_halves(stats: BlockedStats) -> float:
     """The change of log Z of the target from the first half of a run to the second, in standard errors.
 
-    The change of each chain is one observation, so correlation in time counts. It is 0 for too few chains or blocks.
+    The change of each chain is one observation, so correlation in time counts. It is 0 for too few chains or blocks,
+    and for whole tours, whose sums have no bias for all that their first draws are near the base.
     """
     middle = stats.num_blocks // 2
-    if stats.num_chains < MIN_UNITS or middle == 0:
+    if stats.num_chains < MIN_UNITS or middle == 0 or stats.has_whole_tours:
         return 0.0
     halves = (stats.log_sums[:, :middle], stats.log_sums[:, middle:])
     before, after = (_influence(np.logaddexp.reduce(half, axis=1)[:, [0, -1]]) for half in halves)

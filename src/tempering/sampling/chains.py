@@ -1,7 +1,7 @@
 """The loop over Markov steps: chains in parallel, in blocks of steps, on any number of devices."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -22,6 +22,8 @@ from tempering.stats import MAX_BLOCK_STEPS, MAX_TEAMS, MOST_ALONE, Teams, chain
 _LANES = {"cpu": 50}  # chains that go through the model together; never changes, see `run_chains`
 _LANES_ELSEWHERE = 1024
 _FEWEST_LANES, _MOST_LANES = 128, 2**17  # where the bits of a chain are the same in any batch
+
+WalkChain = Callable[..., tuple[Any, Any]]  # as `walk_chain`
 
 
 class Block(NamedTuple):
@@ -114,9 +116,58 @@ def run_chains(
             yield Block(stop, _flat_states(states, num_chains), _on_host(filled, num_chains, size))
 
 
+def some_chains_walked(
+    key: Key,
+    ladder: Ladder,
+    kernel: AbstractKernel,
+    chains: Int[np.ndarray, " some"],
+    states: Any,
+    bounds: tuple[int, int],
+    walk: WalkChain,
+) -> Any:
+    """The states of all chains after `walk` has moved some of them, with the keys and in batches that the run has.
+
+    Args:
+        key: The random key of the run.
+        ladder: The law that is sampled.
+        kernel: One step of one chain.
+        chains: The numbers of the chains that move. One may occur several times, to fill up a batch.
+        states: Where all chains stand; leading axis: chain.
+        bounds: The first step, and the one after the last.
+        walk: As `walk_chain`, without a record.
+
+    Returns:
+        The new states of all chains.
+    """
+    devices = jax.devices()
+    lanes = _num_lanes(devices[0].platform, ladder, len(chains))
+    mesh = _mesh(devices, len(devices))
+    numbers = chains[np.minimum(_chain_numbers(len(chains), lanes, mesh.size), len(chains) - 1)]
+    states = jax.device_put(states, NamedSharding(mesh, PartitionSpec()))  # every device may need any chain
+    return _walk_some(mesh, key, ladder, kernel, jnp.asarray(numbers), states, jnp.asarray(bounds, jnp.int32), walk)
+
+
 @eqx.filter_jit
-def _walk(mesh: Mesh, key, ladder, kernel, record, chains, states, bounds):
+def _walk_some(mesh: Mesh, key, ladder, kernel, numbers, states, bounds, walk: WalkChain):
+    some = jax.tree.map(lambda leaf: leaf[numbers], states)
+    moved, _ = _walk(mesh, key, ladder, kernel, None, numbers, some, bounds, walk)
+    return jax.tree.map(lambda leaf, new: leaf.at[numbers].set(new), states, moved)
+
+
+def records_on_host(records: Any, num_chains: int, ladder: Ladder) -> Any:
+    """The records of all chains as a block of `run_chains` has them, joined by teams where there are many chains."""
+    lanes = _num_lanes(jax.default_backend(), ladder, num_chains)
+    size = _team_size(num_chains, lanes)
+    numbers = _chain_numbers(num_chains, lanes, 1)
+    grouped = _grouped(records, numbers)
+    joined = grouped if size == 1 else _gathered(grouped, jnp.asarray(numbers), jnp.int32(num_chains), size)
+    return _on_host([joined], num_chains, size)
+
+
+@eqx.filter_jit
+def _walk(mesh: Mesh, key, ladder, kernel, record, chains, states, bounds, walk: WalkChain | None = None):
     """All groups of chains, each device working through its own."""
+    walk = walk_chain if walk is None else walk
     arrays, static = eqx.partition((key, ladder, kernel, record), eqx.is_array)
 
     def on_one_device(arrays, bounds, chains, states):
@@ -125,7 +176,7 @@ def _walk(mesh: Mesh, key, ladder, kernel, record, chains, states, bounds):
             ladder = dataclasses.replace(ladder, path=ladder.path.on_gpu())
 
         def one_chain(chain, state):
-            return walk_chain(jax.random.fold_in(key, chain), ladder, kernel, record, state, bounds)
+            return walk(jax.random.fold_in(key, chain), ladder, kernel, record, state, bounds)
 
         return jax.lax.map(lambda group: jax.vmap(one_chain)(*group), (chains, states))
 

@@ -76,6 +76,11 @@ def drive(
                 for run, stage in zip(party, reached, strict=True):
                     stages[run] = stage
                     yield run, stage
+            for run, key in zip(party, keys, strict=True):
+                finished = stages[run].with_tours_finished(key, keep)
+                if finished is not stages[run]:
+                    stages[run] = finished
+                    yield run, finished
         stages = {run: warmup.after(setups[run], stage) for run, stage in stages.items() if not stage.is_sampling}
         yield from stages.items()
 

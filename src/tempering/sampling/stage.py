@@ -15,12 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from tempering._types import Key
-from tempering.diagnosis import Diagnosis, diagnose, unequilibrated
+from tempering.diagnosis import Diagnosis, diagnose, open_tours, unequilibrated
 from tempering.estimators import Annealed
 from tempering.kernels import NO_EVALUATIONS, AbstractKernel, AbstractMove, AbstractSizedMove, Evaluations, Position
 from tempering.ladder import AbstractPath, Ladder, PathLength
 from tempering.sampling.chains import run_chains
+from tempering.sampling.finishing import Rest, rest_of_tours
 from tempering.stats import JUST_RTS, MAX_BLOCK_STEPS, Keep, TemperingRecord, TuningSums
+from tempering.verdicts import without_none
 
 
 class AbstractStageKind(eqx.Module):
@@ -75,7 +77,13 @@ class AbstractTemperedKind(AbstractStageKind):
 
 
 class Sampling(AbstractStageKind):
-    """The draws that count."""
+    """The draws that count.
+
+    Attributes:
+        has_whole_tours: Whether chains begin with exact draws of the base, so that the run is to end so as well.
+    """
+
+    has_whole_tours: bool = False
 
     label: ClassVar[str] = "sampling"
     num_blocks: ClassVar[int] = 32
@@ -122,6 +130,7 @@ class Stage:
         done: Steps done so far.
         recording: What the blocks so far gave, on the host; None before the first.
         warmup: What earlier stages have found.
+        rest: What the chains did after the last step until their next exact draw of the base, where that was walked.
     """
 
     kind: AbstractStageKind
@@ -134,6 +143,7 @@ class Stage:
     done: int = 0
     recording: Any = None
     warmup: WarmupSummary = WarmupSummary()
+    rest: Rest | None = None
 
     @classmethod
     def first(
@@ -153,7 +163,10 @@ class Stage:
     def spent(self) -> WarmupSummary:
         """The summary of earlier stages with what this one has cost so far."""
         steps = self.warmup.num_steps + self.done
-        here = self.kernel.evaluations(self.ladder.path).times(self.done * self.num_chains)
+        num_moves = self.done * self.num_chains
+        if self.rest is not None:
+            num_moves += int(self.rest.recording.stats.num_draws.sum())
+        here = self.kernel.evaluations(self.ladder.path).times(num_moves)
         return dataclasses.replace(self.warmup, num_steps=steps, evaluations=self.warmup.evaluations.plus(here))
 
     @property
@@ -191,7 +204,7 @@ class Stage:
     def after_block(self, num_steps: int, states: Any, recorded: Any) -> "Stage":
         """This stage, a block further on."""
         recording = recorded if self.recording is None else self.recording.then(recorded)
-        return dataclasses.replace(self, done=num_steps, states=states, recording=recording)
+        return dataclasses.replace(self, done=num_steps, states=states, recording=recording, rest=None)
 
     def walk(self, key: Key, keep: Keep = JUST_RTS, chunk_steps: int | None = None) -> Iterator["Stage"]:
         """The rest of this stage: itself further on, after at least every `chunk_steps` steps, and at its end."""
@@ -208,9 +221,24 @@ class Stage:
                 since = 0
                 yield stage
 
+    def with_tours_finished(self, key: Key, keep: Keep = JUST_RTS) -> "Stage":
+        """This stage with the rest of its tours, where it is to consist of whole ones and is at its end."""
+        if not (isinstance(self.kind, Sampling) and self.kind.has_whole_tours and self.is_finished):
+            return self
+        key, record = jax.random.fold_in(key, self.number), self.empty_record(keep).without_steps()
+        rest = rest_of_tours(key, self.ladder, self.kernel, record, self.states, self.done)
+        return dataclasses.replace(self, rest=rest)
+
+    @property
+    def complete_recording(self) -> Any:
+        """What was kept, with the rest of the tours where that was walked: what estimators take."""
+        return self.recording if self.rest is None else self.recording.with_tours_finished(self.rest.recording)
+
     def diagnosis(self, log_z_base: float) -> Diagnosis:
         """What this stage's draws, the annealing pass and the warm-up's own rule say of the answer."""
-        found = diagnose(self.recording, self.warmup.annealed, log_z_base=log_z_base)
+        found = diagnose(self.complete_recording, self.warmup.annealed, log_z_base=log_z_base)
+        if isinstance(self.kind, Sampling) and self.kind.has_whole_tours:
+            found = found.with_findings(without_none(open_tours(self.rest and self.rest.num_open, self.num_chains)))
         return found if self.warmup.is_equilibrated else found.with_findings((unequilibrated(),))
 
 

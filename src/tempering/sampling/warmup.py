@@ -4,12 +4,17 @@ import abc
 import dataclasses
 from typing import Any
 
+import jax.numpy as jnp
+
 from tempering._errors import InputError
 from tempering._types import Key
 from tempering.diagnosis.stopping import first_look
 from tempering.kernels import AbstractMove, SimulatedTempering
 from tempering.ladder import Ladder, LadderRule
 from tempering.sampling.stage import AbstractStageKind, Sampling, Stage, blank_positions
+from tempering.stats import MOST_ALONE
+
+_CROSSED = 0.25  # of the steps that a chain needs for a round trip; shorter runs would mostly be rests of tours
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,6 +29,8 @@ class Setup:
         num_steps: Steps per chain of sampling, after the warm-up; None where the length of the ladder decides.
         budget: Steps per chain in all, the warm-up included; `num_steps` does not count where it is given.
         is_late: Whether the time is up: a warm-up then goes to sampling as soon as it can.
+        may_begin_at_base: Whether very many chains may begin sampling at the base, see `sampling_after`. Not where
+            single draws are kept, since the first ones are then not yet spread over the rungs.
     """
 
     key: Key
@@ -33,14 +40,25 @@ class Setup:
     num_steps: int | None = None
     budget: int | None = None
     is_late: bool = False
+    may_begin_at_base: bool = False
 
     def sampling_after(self, stage: Stage, ladder: Ladder, states: Any) -> Stage:
-        """The stage of sampling that follows a warm-up's last stage."""
+        """The stage of sampling that follows a warm-up's last stage.
+
+        The bias that a start leaves does not fall with the number of chains, but the error does. So very many chains
+        begin with exact draws of the base instead, and end so, see `tempering.sampling.finishing`. That is somewhat
+        noisier than a start spread over the rungs, which fewer chains keep; so do chains on ladders that are too long
+        to be crossed in the time.
+        """
         num_steps = first_look(stage.warmup.length) if self.num_steps is None else self.num_steps
         if self.budget is not None:
             num_steps = max(1, self.budget - stage.spent().num_steps)
         move = stage.move if isinstance(stage.kernel, SimulatedTempering) else self.move
-        return stage.next(Sampling(), ladder, SimulatedTempering(move), states, num_steps)
+        is_many = self.may_begin_at_base and self.num_chains > MOST_ALONE and move.redraws_base and not self.is_late
+        at_base = is_many and num_steps >= _CROSSED * first_look(stage.warmup.length)
+        if at_base:
+            states = dataclasses.replace(states, rung=jnp.zeros(self.num_chains, jnp.int32))  # x is drawn there
+        return stage.next(Sampling(at_base), ladder, SimulatedTempering(move), states, num_steps)
 
     def tempered_template(self, kind: AbstractStageKind) -> Stage:
         """A stage of simulated tempering of the right form, its values not yet known, for `templates`."""

@@ -61,6 +61,8 @@ class BlockedStats(AbstractHostStatistic):
         num_left_out: draws left out because their density was infinite at some rung, or 0 at every rung; by default
             all of `num_nonfinite`.
         num_vanished: the number of draws made at rung k where f_{k+1}(x) is 0; kept with `log_steps`.
+        has_whole_tours: whether every chain began with an exact draw of the base and ended just before another one.
+            Its sums are then free of the start, however short the run, so that no transient is to be cut.
         origins: the number of draws of x made at each rung, without those that were left out. Given the rung at which
             it was made, a draw depends on the past only through the move, so that means over these draws are free of
             the noise of the walk over rungs. By default as many as there are visits.
@@ -82,6 +84,7 @@ class BlockedStats(AbstractHostStatistic):
     num_left_out: Int[np.ndarray, "chain block"] | None = None
     num_vanished: Int[np.ndarray, "chain block rung"] | None = None
     origins: Int[np.ndarray, "chain block rung"] | None = None
+    has_whole_tours: bool = False
 
     @property
     def num_chains(self) -> int:
@@ -132,7 +135,7 @@ class BlockedStats(AbstractHostStatistic):
                     "Estimate from each, use `mixed`, or keep the ladder frozen within a run."
                 )
         if self.num_draws[0, -1] < self.block_size:
-            return self._with_last_grown(later)
+            return self.with_last_grown(later)
         joined = {name: np.concatenate([array, getattr(later, name)], axis=1) for name, array in self._arrays().items()}
         longer = dataclasses.replace(self, travel=self.travel.then(later.travel), **joined)
         return longer.coarsened() if longer.num_blocks == _MAX_BLOCKS else longer
@@ -179,7 +182,12 @@ class BlockedStats(AbstractHostStatistic):
         joined = {name: _addition(name).reduceat(array, starts, axis=1) for name, array in self._arrays().items()}
         return dataclasses.replace(self, block_size=number * self.block_size, **joined)
 
-    def _with_last_grown(self, later: "BlockedStats") -> "BlockedStats":
+    def with_last_grown(self, later: "BlockedStats") -> "BlockedStats":
+        """The same run with its last block longer.
+
+        Args:
+            later: statistics with one block, whose chains may have different numbers of draws.
+        """
         grown = {name: array.copy() for name, array in self._arrays().items()}
         for name, array in grown.items():
             array[:, -1] = _addition(name)(array[:, -1], getattr(later, name)[:, 0])

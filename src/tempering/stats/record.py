@@ -1,5 +1,7 @@
 """What one chain keeps of one block of a tempered run, on the device."""
 
+import dataclasses
+
 import numpy as np
 
 from tempering.ladder import Draw, Ladder
@@ -27,12 +29,12 @@ class TemperingRecord(AbstractRecord):
 
     Attributes:
         stats: the sums per rung that RTS needs.
-        trace: the rung at each step.
+        trace: the rung at each step; None where steps may be more than a trace has room for.
         transitions, target, moves, tuning, states, tours: on request, see `Keep`; None otherwise.
     """
 
     stats: TemperingStats
-    trace: Trace | TransitionCounts
+    trace: Trace | TransitionCounts | None
     transitions: TransitionSums | None
     target: TargetSums | None = None
     moves: MoveSums | None = None
@@ -64,19 +66,23 @@ class TemperingRecord(AbstractRecord):
             TourSums.empty() if keep.tours else None,
         )
 
+    def without_steps(self) -> "TemperingRecord":
+        """The same without what has room for the steps of one block only: for a walk of unknown length."""
+        return dataclasses.replace(self, trace=None, transitions=None, tuning=None, states=None)
+
     def update(self, ladder: Ladder, draw: Draw, /) -> "TemperingRecord":
-        parts = {name: getattr(self, name) for name in ("transitions", *ON_REQUEST)}
+        parts = {name: getattr(self, name) for name in ("trace", "transitions", *ON_REQUEST)}
+        assert not isinstance(self.trace, TransitionCounts)  # which are made when a block is done
         updated = {name: None if part is None else part.update(ladder, draw) for name, part in parts.items()}
-        assert isinstance(self.trace, Trace)  # counts are made when a block is done
-        return TemperingRecord(self.stats.update(ladder, draw), self.trace.update(ladder, draw), **updated)
+        return TemperingRecord(self.stats.update(ladder, draw), **updated)
 
     def gathered(self, teams: Teams) -> "TemperingRecord":
-        assert isinstance(self.trace, Trace)
+        assert not isinstance(self.trace, TransitionCounts)
         num_rungs = self.stats.visits.shape[-1]
         parts = {name: getattr(self, name) for name in ON_REQUEST}
         return TemperingRecord(
             self.stats.gathered(teams),
-            self.trace.gathered(teams, num_rungs),
+            None if self.trace is None else self.trace.gathered(teams, num_rungs),
             teams.sums(self.transitions),
             **{name: None if part is None else part.gathered(teams) for name, part in parts.items()},
         )
@@ -85,7 +91,9 @@ class TemperingRecord(AbstractRecord):
         stats = self.stats.on_host()
         groups = chain_groups(stats.num_chains)
         sums = None if self.transitions is None else group_sums(np.asarray(self.transitions.sums, np.float64), groups)
-        counts = self.trace.transition_counts(groups, len(stats.log_prior))
+        num_rungs, trace = len(stats.log_prior), self.trace
+        none = np.zeros((groups.max() + 1, num_rungs, num_rungs), np.int64)
+        counts = none if trace is None else trace.transition_counts(groups, num_rungs)
         parts = {name: getattr(self, name) for name in ON_REQUEST}
         on_host = {name: None if part is None else part.on_host() for name, part in parts.items()}
-        return Recording(stats, counts, sums, self.trace.kept_features(), **on_host)
+        return Recording(stats, counts, sums, None if trace is None else trace.kept_features(), **on_host)

@@ -1,5 +1,7 @@
 """What a tempered run has kept so far, for all chains, on the host."""
 
+import dataclasses
+
 import numpy as np
 from jaxtyping import Float, Int
 
@@ -46,6 +48,20 @@ class Recording(AbstractHostStatistic):
         joined = {n: None if mine is None or new is None else mine.then(new) for n, (mine, new) in pairs.items()}
         counts = self.transition_counts + later.transition_counts
         return Recording(self.stats.then(later.stats), counts, sums, **joined)
+
+    def with_tours_finished(self, rest: "Recording") -> "Recording":
+        """The same run after every chain has gone on to its next exact draw of the base.
+
+        Args:
+            rest: what was kept on the way, without features and states.
+        """
+        stats = dataclasses.replace(self.stats.with_last_grown(rest.stats), has_whole_tours=True)
+        pairs = {name: (getattr(self, name), getattr(rest, name)) for name in ("target", "moves", "tours")}
+        joined = {n: None if mine is None or new is None else mine.then(new) for n, (mine, new) in pairs.items()}
+        tours = joined.pop("tours")
+        return dataclasses.replace(
+            self, stats=stats, tours=None if tours is None else tours.with_last_counted(), **joined
+        )
 
     def __repr__(self) -> str:
         kept = [name for name in ("transition_sums", "features", *ON_REQUEST) if getattr(self, name) is not None]

@@ -90,5 +90,15 @@ class Tours(AbstractHostStatistic):
             has_begun=self.has_begun | later.has_begun,
             count=self.count + later.count + ends,
             total=self.total + later.total + done,
-            products=self.products + later.products + np.stack([done[:, i] * done[:, j] for i, j in _PAIRS], axis=1),
+            products=self.products + later.products + _products(done),
         )
+
+    def with_last_counted(self) -> "Tours":
+        """The same where every chain is about to draw the base again: the tour since the last such draw is complete."""
+        last, none = np.where(self.has_begun[:, None], self.tail, 0.0), np.zeros_like(self.tail)
+        count, total = self.count + self.has_begun, self.total + last
+        return Tours(self.head, none, self.has_begun, count, total, self.products + _products(last))
+
+
+def _products(sums: Float[np.ndarray, "chain end"]) -> Float[np.ndarray, "chain pair"]:
+    return np.stack([sums[:, i] * sums[:, j] for i, j in _PAIRS], axis=1)
