@@ -473,7 +473,8 @@ def reproduced(name: str) -> str:
     content = load(name)
     rows = [
         [
-            f"{row['panel']}: {row['method']}", f"{row['at']:g}", row["quantity"], f"{row['ours']:.3g}",
+            f"{row['panel']}: {row['method']}", f"{row['at']:g}", row["quantity"].replace("|", "\\|"),
+            f"{row['ours']:.3g}",
             "–" if row["published"] is None else f"{row['published']:.3g}", row["outcome"] or "–", str(row["runs"]),
         ]
         for row in content["rows"]

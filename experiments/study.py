@@ -27,10 +27,13 @@ class Study(NamedTuple):
     arguments: tuple[str, ...] = ()
 
     def seconds(self) -> float | None:
-        """What it took the last time, on the cores of that time; None where that is not known."""
+        """What it took the last time, on the cores of that time: in all, or its runs alone; None where not known."""
         file = ages.RESULTS / f"{self.result}.json"
-        about = json.loads(file.read_text()).get("about", {}) if file.exists() else {}
-        return about.get("seconds")
+        content = json.loads(file.read_text()) if file.exists() else {}
+        parts = content["rows"].values() if isinstance(content.get("rows"), dict) else []
+        rows = [row for part in parts if isinstance(part, list) for row in part if isinstance(row, dict)]
+        of_runs = sum(row.get("seconds", 0.0) for row in rows)
+        return content.get("about", {}).get("seconds", of_runs or None)
 
     def is_current(self) -> bool:
         """Whether its table is there, made by this code, and not a quick one."""
@@ -42,8 +45,9 @@ STUDIES = (
     Study("reference", "experiments/reference.py"),
     Study("many_chains", "experiments/many_chains.py", JOBS),
     Study("coverage", "experiments/interval_coverage.py", JOBS),
+    Study("many_chains", "experiments/many_chains.py"),
     Study("long_ladders", "experiments/long_ladders.py"),
-    Study("hard_posteriors", "experiments/hard_posteriors.py"),
+    Study("hard_posteriors", "experiments/hard_posteriors.py", JOBS),
     Study("auto_readings", "experiments/auto_readings.py", ("--repeats", "100", *JOBS)),
     Study("small_rbms", "experiments/small_rbms.py"),
     Study("figure3", "experiments/figure3.py", ("--seeds", "200", *JOBS)),

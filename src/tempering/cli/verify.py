@@ -54,6 +54,8 @@ def _names(checks: "list[Check]") -> list[str]:
 
 
 def _print_checks(checks: "list[Check]") -> None:
+    if not checks:
+        return
     table = Table(box=None, pad_edge=False)
     for column in ("checked", "against", "outcome", ""):
         table.add_column(column)
