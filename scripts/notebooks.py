@@ -71,9 +71,11 @@ def cells_of(name: str) -> list[Cell]:
 def run(cells: list[Cell]) -> tuple[list[Cell], Mapping[str, Any]]:
     """Run all code in a folder of its own; the cells with their outputs, and the variables at the end."""
     import matplotlib as mpl
+    from matplotlib import pyplot
 
     variables: dict[str, Any] = {"__name__": "__main__"}
     mpl.use("Agg")
+    pyplot.close("all")  # what others have left open is no output of these cells
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         done = [cell._replace(**_output(cell.text, variables)) if cell.is_code else cell for cell in cells]
     return done, variables

@@ -19,7 +19,7 @@ def verified(monkeypatch, capsys, parts) -> tuple[int, list[str]]:
     """The exit status of `tempering verify` with only these parts, and the names that it gives."""
     monkeypatch.setattr(sys, "argv", ["tempering", "verify", "--json", "--no-cache"])
     monkeypatch.setattr("tempering.cli.common.use_cores", lambda devices: None)
-    monkeypatch.setattr("tempering.cli.verify.verify", lambda: (check for part in parts for check in part()))
+    monkeypatch.setattr("tempering.verification.verify", lambda: (check for part in parts for check in part()))
     with pytest.raises(SystemExit) as stopped:
         cli.main()
     return stopped.value.code or 0, json.loads(capsys.readouterr().out)["failed"]

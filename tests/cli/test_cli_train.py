@@ -34,6 +34,12 @@ TINY = ("--hidden", 4, "--updates", 30, "--chains", 40, "--sweeps", 2, "--rungs"
 LOST = Finding(Verdict.LOST, "an update left 3.0% of the chains effective", "lower the learning rate")
 
 
+@pytest.fixture(autouse=True)
+def _cores_as_they_are(monkeypatch):
+    """JAX has started already in this process, so that its devices cannot be chosen any more."""
+    monkeypatch.setattr("tempering.cli.common.use_cores", lambda devices: None)
+
+
 @pytest.fixture(scope="module")
 def files(tmp_path_factory) -> Path:
     """Rows of 16 bits that come in two kinds, and what does not fit."""

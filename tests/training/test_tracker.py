@@ -17,6 +17,7 @@ from tempering.stats import BlockedStats, Travel
 from tempering.training.anchor import LOOK, left_out
 from tempering.training.phases import ContrastiveDivergence, loss_gradient
 from tempering.training.phases import PersistentContrastiveDivergence as PCD
+from tempering.training.spread import Spread
 from tempering.training.tempered import Reading, _correction, follow
 from tempering.training.tracker import Tracker, device_parameters
 
@@ -165,7 +166,13 @@ def test_a_change_that_is_the_same_for_every_state_is_found_exactly(is_backward)
     tracker = Tracker(before, base=DATA, seed=3, **SMALL)
     known = tracker.chains.ladder.log_z_guess
     followed, _, _ = follow(
-        jax.random.key(0), tracker.chains, device_parameters(after), jnp.float32(0.0), 2, is_backward=is_backward
+        jax.random.key(0),
+        tracker.chains,
+        device_parameters(after),
+        jnp.float32(0.0),
+        2,
+        is_backward=is_backward,
+        spread=Spread(),
     )
     betas = np.linspace(0, 1, 20)
     expected = np.logaddexp(0, 1.1 * betas) - np.logaddexp(0, 0.3 * betas)
@@ -316,7 +323,9 @@ def test_the_tempered_gradient_agrees_with_enumeration():
     )
 
     def tempered(key):
-        return follow(key, tracker.chains, device_parameters(rbm), jnp.float32(0.0), 25, is_backward=True)[2].vh
+        return follow(
+            key, tracker.chains, device_parameters(rbm), jnp.float32(0.0), 25, is_backward=True, spread=Spread()
+        )[2].vh
 
     found = np.asarray(jax.jit(jax.vmap(tempered))(jax.random.split(jax.random.key(0), 300)))
     checks.assert_within(found.mean(axis=0), exact.vh, found.std(axis=0, ddof=1) / np.sqrt(300) + 1e-5)

@@ -3,7 +3,7 @@
 import shlex
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from typer import Argument, Option
@@ -95,7 +95,6 @@ def train_command(
     """
     from tempering.cli.pictures import guess_image
     from tempering.cli.training_summary import Summary
-    from tempering.sampling.processes import anywhere
 
     common.use_cores(devices)
     processes.join_processes(coordinator, num_processes, process_id)
@@ -113,17 +112,12 @@ def train_command(
     shown_as = guess_image(rows.shape[1]) if image is None else shape
     is_quiet = quiet or not processes.speaks()
     view = _choose_view(f"tempering train {data}", settings, shown_as, log_every, quiet=is_quiet, json=json)
-    started, is_stopped = time.perf_counter(), False
+    started = time.perf_counter()
     with (
         view, common.only_answers_on_stdout(),
         _make_run(rows, others, settings=settings, directory=out, resume=resume, log_events=events) as run,
     ):  # fmt: skip
-        run.tell = view.say_that
-        for row in run:
-            view.show(row, run.samples)
-            if anywhere(view.asked)[0]:
-                is_stopped = True
-                break
+        is_stopped = _is_stopped_early(run, view)
         outcome, is_begun = run.outcome(), not run.is_pretraining
         has_files = is_begun and processes.speaks()
         files = _write_files(run, outcome, out, plot=plot, events=events) if has_files else {}
@@ -136,6 +130,23 @@ def train_command(
     if has_files:
         _write_report(summary, samples, shown_as, title=data, out=out, report=report)
         print(summary.to_json()) if json else summary.print()
+    _exit(summary, view, out)
+
+
+def _is_stopped_early(run: "TrainingRun", view: "View") -> bool:
+    """Train to the end, or until somebody asks to stop in any of the processes."""
+    from tempering.sampling.processes import anywhere
+
+    run.tell = view.say_that
+    for row in run:
+        view.show(row, run.samples)
+        if anywhere(view.asked)[0]:
+            return True
+    return False
+
+
+def _exit(summary: "Summary", view: "View", out: Path | None) -> NoReturn:
+    """End with the status that says how the training went."""
     if not summary.is_complete:
         common.say(common.how_to_resume(out, view.in_words))
         raise typer.Exit(view.status)
