@@ -34,10 +34,12 @@ TINY = ("--hidden", 4, "--updates", 30, "--chains", 40, "--sweeps", 2, "--rungs"
 LOST = Finding(Verdict.LOST, "an update left 3.0% of the chains effective", "lower the learning rate")
 
 
-@pytest.fixture(autouse=True)
-def _cores_as_they_are(monkeypatch):
+@pytest.fixture(autouse=True, scope="module")
+def _cores_as_they_are():
     """JAX has started already in this process, so that its devices cannot be chosen any more."""
-    monkeypatch.setattr("tempering.cli.common.use_cores", lambda devices: None)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr("tempering.cli.common.use_cores", lambda devices: None)
+        yield
 
 
 @pytest.fixture(scope="module")
