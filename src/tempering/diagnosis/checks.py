@@ -198,7 +198,7 @@ def open_tours(num_open: int | None, num_chains: int) -> Finding | None:
         return Finding(Verdict.RELAXING, seen, "let it run to its end")
     if num_open == 0:
         return None
-    seen = f"{num_open} of {num_chains} chains did not come back to the base for ten times the length of the run"
+    seen = f"{num_open} of {num_chains} chains did not come back to the base long after the end of the run"
     return Finding(Verdict.STUCK, seen, "run more sweeps, or use fewer chains")
 
 
