@@ -6,6 +6,7 @@ import numpy as np
 
 from tempering._types import HostPerRung
 from tempering.estimators.combining import Combination, combination, disagreement
+from tempering.estimators.controlled import controlled_stepping
 from tempering.estimators.equilibration import beyond_noise, find_equilibration
 from tempering.estimators.inputs import not_kept
 from tempering.estimators.log_z import LogZ
@@ -15,17 +16,19 @@ from tempering.estimators.tempered import rts
 from tempering.estimators.uncertainty import MIN_UNITS, Errors, scatter_of_groups
 from tempering.stats import BlockedStats, Recording
 
-_TOGETHER = [[0], [1, 2]]  # the two directions of stepping stones share a weight: their biases cancel in the mean
+_TOGETHER = [[0], [1, 2], [3]]  # the two directions of stepping stones share a weight: their biases cancel in the mean
 
 
 def auto(recording: Recording, *, log_z_base: float = 0.0) -> LogZ:
     """RTS and stepping stones joined with weights of least variance.
 
-    log Z = w log Z_rts + (1 − w)(log Z_up + log Z_down)/2, where w in [0, 1] minimises the variance at the target, by
-    the scatter of chains. The same w holds at every rung. RTS sees how often chains are at each end of the ladder,
-    stepping stones see the draws within each rung; which has the smaller error depends on the run. The standard error
-    counts the choice of w, the drift that remains and the bias. As for `equilibrated_rts` it is widened, with UNSURE,
-    where groups of chains or tours give a much larger one. Tours are those of RTS, in proportion.
+    log Z = w log Z_rts + v (log Z_up + log Z_down)/2 + (1 − w − v) log Z_controlled, where the weights, none of them
+    negative, minimise the variance at the target, by the scatter of chains. The same weights hold at every rung. RTS
+    sees how often chains are at each end of the ladder, stepping stones see the draws within each rung; which has the
+    smaller error depends on the run. `controlled_stepping` is there where moves give control variates; elsewhere
+    v = 1 − w. The standard error counts the choice of weights, the drift that remains and the bias. As for
+    `equilibrated_rts` it is widened, with UNSURE, where groups of chains or tours give a much larger one. Tours are
+    those of RTS, in proportion.
 
     ```python
     answer = auto(result.recording, log_z_base=path.log_z_base())
@@ -33,7 +36,7 @@ def auto(recording: Recording, *, log_z_base: float = 0.0) -> LogZ:
     ```
 
     Stepping stones get no weight where a rung has no draws, where they report a finding, or where the bias of a
-    direction exceeds its error. With fewer than 30 independent units w is ½.
+    direction exceeds its error. With fewer than 30 independent units all weigh the same.
 
     Args:
         recording: What a tempered run kept, with `tp.stats.Keep(steps=True)`.
@@ -51,9 +54,14 @@ def auto(recording: Recording, *, log_z_base: float = 0.0) -> LogZ:
     by_rts = rts_after(start, recording, log_z_base)
     stats = _by_unit(recording.stats.without_first(start.first_block))
     readings = _readings(stats, log_z_base)
+    if stats.controls is not None and not _is_usable(readings[-1]):
+        without = dataclasses.replace(recording, stats=dataclasses.replace(recording.stats, controls=None))
+        return auto(without, log_z_base=log_z_base)
     if not all(_is_usable(reading) for reading in readings):
-        return dataclasses.replace(by_rts, method="auto", readings=readings, weights=(1.0, 0.0, 0.0))
-    joined = combination(list(readings), _TOGETHER)
+        return dataclasses.replace(
+            by_rts, method="auto", readings=readings, weights=(1.0, *[0.0] * (len(readings) - 1))
+        )
+    joined = combination(list(readings), _TOGETHER[: len(readings) - 1])
     uncertainty = joined.uncertainty
     drift = _drift(recording.stats, joined, start.drift)
     errors = _errors(stats, joined, by_rts, drift)
@@ -76,10 +84,11 @@ def _by_unit(stats: BlockedStats) -> BlockedStats:
 
 
 def _readings(stats: BlockedStats, log_z_base: float) -> tuple[LogZ, ...]:
-    """RTS, and stepping stones up and down."""
+    """RTS, stepping stones up and down, and these with controls where there are any."""
     return (
         rts(stats, log_z_base=log_z_base),
         *(stepping_stone(stats, direction, log_z_base=log_z_base) for direction in ("up", "down")),
+        *([] if stats.controls is None else [controlled_stepping(stats, log_z_base=log_z_base)]),
     )
 
 

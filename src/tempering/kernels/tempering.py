@@ -135,7 +135,11 @@ class SimulatedTempering(AbstractCarryingKernel):
             log_ends = new.carried.log_ends
             log_f = path.log_density_from(path.betas, log_ends)
         rung = ladder.sample_rung(key_rung, log_f)
-        draw = Draw(x=new.x, origin=state.rung, rung=rung, log_f=log_f, info=info, log_ends=log_ends)
+        known = self.move.gives_control(path)
+        control = self.move.control(path, state.rung, new.x, new.carried) if known else None
+        draw = Draw(
+            x=new.x, origin=state.rung, rung=rung, log_f=log_f, info=info, log_ends=log_ends, control=control
+        )  # fmt: skip
         return Position(new.x, rung, new.carried), draw
 
 

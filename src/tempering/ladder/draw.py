@@ -42,6 +42,8 @@ class Draw(eqx.Module):
         log_f: log f_k(x) at every rung.
         info: how the move of x went; None where a kernel does not say.
         log_ends: on a path with two ends, the two numbers from which `log_f` was made; None elsewhere.
+        control: a number with mean 0 over draws made at rung `origin`, which moves with d log f/dβ; None where moves
+            give none.
     """
 
     x: State
@@ -50,6 +52,7 @@ class Draw(eqx.Module):
     log_f: Float[Array, "*chain rung"]
     info: MoveInfo | None = None
     log_ends: Float[Array, "*chain 2"] | None = None
+    control: Float[Array, "*chain"] | None = None
 
 
 class HeldDraw(eqx.Module):

@@ -92,7 +92,8 @@ class Sampling(AbstractStageKind):
 
     def empty_record(self, stage: "Stage", keep: Keep) -> TemperingRecord:
         regenerates = stage.kernel.regenerates and stage.move.redraws_base
-        keep = dataclasses.replace(keep, tours=regenerates)
+        has_controls = keep.steps and stage.move.gives_control(stage.ladder.path)
+        keep = dataclasses.replace(keep, tours=regenerates, controls=has_controls)
         return TemperingRecord.empty(stage.ladder, any_range=False, keep=keep)
 
 

@@ -54,7 +54,9 @@ class TemperingRecord(AbstractRecord):
             keep: what to keep in addition to the sums for RTS.
             tuning: empty sums for a move whose step sizes are being tuned.
         """
-        stats = TemperingStats.empty(ladder, any_range=any_range, with_slopes=keep.slopes, with_steps=keep.steps)
+        stats = TemperingStats.empty(
+            ladder, any_range=any_range, with_slopes=keep.slopes, with_steps=keep.steps, with_controls=keep.controls
+        )
         return cls(
             stats,
             Trace.empty(ladder, with_features=keep.features),

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from tempering._logspace import LogSum, Sum
-from tempering._types import HostPerRung, PerRung
+from tempering._types import HostPerRung, PerRung, Rung
 from tempering.ladder import AbstractPath, AbstractTwoEndedPath, Draw, Ladder
 from tempering.stats.blocked import BlockedStats, Fault, Travel
 from tempering.stats.statistic import AbstractRecord
@@ -57,11 +57,18 @@ def _slopes(path: AbstractPath, draw: Draw) -> tuple[PerRung, PerRung]:
     return jnp.broadcast_to(path.slope_from(draw.log_ends), path.betas.shape), jnp.zeros_like(path.betas)
 
 
-def _with_steps(sums: LogSum, draw: Draw) -> LogSum:
-    """Add one draw; a step past an end, or to or from a density that is NaN, adds nothing."""
-    padded = jnp.pad(draw.log_f, 1, constant_values=-jnp.inf)
-    log_steps = jnp.stack([padded[draw.origin + 2], padded[draw.origin]]) - padded[draw.origin + 1]
-    return sums.add_at(draw.origin, jnp.where(jnp.isnan(log_steps), -jnp.inf, log_steps))
+def _log_ratios(log_f: PerRung, origin: Rung) -> Float[Array, "2"]:
+    """log f_{k+1}/f_k and log f_{k−1}/f_k; −inf past an end, and where a density is NaN."""
+    padded = jnp.pad(log_f, 1, constant_values=-jnp.inf)
+    log_ratios = jnp.stack([padded[origin + 2], padded[origin]]) - padded[origin + 1]
+    return jnp.where(jnp.isnan(log_ratios), -jnp.inf, log_ratios)
+
+
+def _control_moments(ladder: Ladder, draw: Draw) -> Float[Array, "4"]:
+    """c, c², and c times both ratios of neighbouring densities, which the guess of log Z makes numbers about 1."""
+    assert draw.control is not None
+    ratios = jnp.exp(_log_ratios(draw.log_f - ladder.log_z_guess, draw.origin))
+    return draw.control * jnp.concatenate([jnp.stack([jnp.ones(()), draw.control]), ratios])
 
 
 def _with_vanished(counts: Int[Array, " rung"], draw: Draw) -> Int[Array, " rung"]:
@@ -102,6 +109,8 @@ class TemperingStats(AbstractRecord):
         steps: Σ f_{k+1}(x)/f_k(x) and Σ f_{k−1}(x)/f_k(x) over the draws made at rung k, for stepping stones, on
             request.
         num_vanished: the number of draws made at rung k where f_{k+1}(x) is 0; kept with `steps`.
+        controls: Σ c, Σ c², Σ c f_{k+1}/f_k Ẑ_k/Ẑ_{k+1} and Σ c f_{k−1}/f_k Ẑ_k/Ẑ_{k−1} of the control c over the draws
+            made at rung k, on request.
         first_fault: of the first draw of `num_nonfinite`, how many draws came before it, and the rung at which it was
             made; −1 where there is none.
     """
@@ -121,11 +130,18 @@ class TemperingStats(AbstractRecord):
     slopes: SlopeSums | None
     steps: LogSum | None
     num_vanished: Int[Array, "*axes rung"] | None
+    controls: Float[Array, "*axes rung moment"] | None
     first_fault: Int[Array, "*chains 2"]
 
     @classmethod
     def empty(
-        cls, ladder: Ladder, *, any_range: bool = True, with_slopes: bool = False, with_steps: bool = False
+        cls,
+        ladder: Ladder,
+        *,
+        any_range: bool = True,
+        with_slopes: bool = False,
+        with_steps: bool = False,
+        with_controls: bool = False,
     ) -> "TemperingStats":
         """Statistics of no draws.
 
@@ -135,6 +151,7 @@ class TemperingStats(AbstractRecord):
                 nats. If not, a rung with q(k | x) below 1e-38 at every draw counts as never reached, at half the cost.
             with_slopes: whether to keep what thermodynamic integration needs.
             with_steps: whether to keep what stepping stones need.
+            with_controls: whether to keep the control variates of a move that gives them.
         """
         num_rungs = ladder.path.num_rungs
         zero = jnp.zeros((), jnp.int32)
@@ -144,10 +161,12 @@ class TemperingStats(AbstractRecord):
         slopes = SlopeSums.empty(ladder) if with_slopes else None
         steps = LogSum.empty((num_rungs, 2)) if with_steps else None
         num_vanished = none if with_steps else None
+        controls = jnp.zeros((num_rungs, 4)) if with_controls else None
         no_fault = jnp.full(2, -1, jnp.int32)
         return cls(
-            posterior_sum, none, none, zero, zero, zero, zero, zero, zero, *law, slopes, steps, num_vanished, no_fault
-        )
+            posterior_sum, none, none, zero, zero, zero, zero, zero, zero, *law, slopes, steps, num_vanished,
+            controls, no_fault,
+        )  # fmt: skip
 
     def update(self, ladder: Ladder, draw: Draw, /) -> "TemperingStats":
         in_log_space = isinstance(self.posterior_sum, LogSum)
@@ -170,8 +189,11 @@ class TemperingStats(AbstractRecord):
             num_nonfinite=self.num_nonfinite + ~is_finite,
             num_left_out=self.num_left_out + ~is_usable,
             slopes=None if self.slopes is None else self.slopes.update(ladder, draw, plain),
-            steps=None if self.steps is None else _with_steps(self.steps, draw),
+            steps=None if self.steps is None else self.steps.add_at(draw.origin, _log_ratios(draw.log_f, draw.origin)),
             num_vanished=None if self.num_vanished is None else _with_vanished(self.num_vanished, draw),
+            controls=None
+            if self.controls is None
+            else self.controls.at[draw.origin].add(_control_moments(ladder, draw)),
             first_fault=jnp.where(
                 is_finite | (self.first_fault >= 0), self.first_fault, jnp.stack([self.num_draws, draw.origin])
             ),
@@ -179,7 +201,7 @@ class TemperingStats(AbstractRecord):
 
     def gathered(self, teams: Teams) -> "TemperingStats":
         added = ("posterior_sum", "visits", "origins", "num_draws", "num_nonfinite", "num_left_out", "steps")
-        sums = {name: teams.sums(getattr(self, name)) for name in (*added, "num_vanished")}
+        sums = {name: teams.sums(getattr(self, name)) for name in (*added, "num_vanished", "controls")}
         laws = {name: teams.firsts(getattr(self, name)) for name in ("betas", "log_prior", "log_z_guess")}
         slopes = None if self.slopes is None else self.slopes.gathered(teams)
         return dataclasses.replace(self, slopes=slopes, **sums, **laws)
@@ -213,11 +235,17 @@ class TemperingStats(AbstractRecord):
             weighted_slopes=None if slopes is None else widen(slopes.weighted).astype(np.float64),
             log_steps=None if self.steps is None else widen(self.steps.log()),
             num_vanished=None if self.num_vanished is None else widen(self.num_vanished).astype(np.int64),
+            controls=None if self.controls is None else _finite_or_nan(widen(self.controls).astype(np.float64)),
             first_fault=Fault.first_of(np.asarray(self.first_fault).reshape(-1, num_blocks, 2), num_draws),
         )
 
     def __repr__(self) -> str:
         return f"TemperingStats({np.shape(self.visits)[-1]} rungs, leading axes {np.shape(self.num_draws)})"
+
+
+def _finite_or_nan(numbers: np.ndarray) -> np.ndarray:
+    """NaN in the place of ±∞, so that ∞ − ∞ is never met."""
+    return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
 def _only_row(leaf) -> HostPerRung:

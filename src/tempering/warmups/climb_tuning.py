@@ -10,9 +10,11 @@ import numpy as np
 from jaxtyping import Float
 
 from tempering.kernels import AbstractSizedMove, Schedule
+from tempering.kernels.moves.flow import Flow
 
 MAX_DENSE = 64  # coordinates; beyond it correlations are not learned: a product with their factor costs too much
 _NUM_FACTORS = 16  # places along the path with a factor of their own, fixed so that programs are shared
+_NUM_FLOWS = 64  # places with a flow of their own, likewise
 _MEMORY = 0.6  # share of the correlations that comes from earlier places
 _WORTHWHILE = 4.0  # condition number of the correlations below which no factor is used
 _GAIN = 1.0  # of log ε per acceptance probability, after each stretch
@@ -28,6 +30,7 @@ class Tuning(eqx.Module):
         step_sizes: ε at each of them.
         scales: The standard deviations of the coordinates there.
         factors: Lower triangular factors of the correlations there; no coordinates where they are not learned.
+        means: The means of the coordinates there.
         correlation: The correlations at the last place, averaged with those before it.
     """
 
@@ -35,6 +38,7 @@ class Tuning(eqx.Module):
     step_sizes: Float[np.ndarray, " place"]
     scales: Float[np.ndarray, "place dim"]
     factors: Float[np.ndarray, "place dense dense"]
+    means: Float[np.ndarray, "place dim"]
     correlation: Float[np.ndarray, "dense dense"]
 
     @classmethod
@@ -48,7 +52,8 @@ class Tuning(eqx.Module):
         rows = coordinates(x)
         num_dims = rows.shape[1]
         dense = num_dims if move.has_scale and 1 < num_dims <= MAX_DENSE else 0
-        none = cls(np.zeros(0), np.zeros(0), np.zeros((0, num_dims)), np.zeros((0, dense, dense)), np.eye(dense))
+        nowhere = np.zeros((0, num_dims))
+        none = cls(np.zeros(0), np.zeros(0), nowhere, np.zeros((0, dense, dense)), nowhere, np.eye(dense))
         weights = np.full(len(rows), 1 / len(rows))
         return none._learned(0.0, move.first_step_size(num_dims), rows, weights, has_scale=move.has_scale)
 
@@ -90,9 +95,26 @@ class Tuning(eqx.Module):
         factors = jnp.asarray(self.factors[chosen], jnp.float32)
         return dataclasses.replace(schedule, factor_betas=places[chosen], factors=factors)
 
+    def flow(self) -> Flow:
+        """How the law of x moves with β, from what was learned at each place and in between."""
+        covariances = self.scales**2
+        if self.factors.shape[1] > 0:
+            correlations = self.factors @ np.swapaxes(self.factors, 1, 2)
+            covariances = self.scales[:, :, None] * correlations * self.scales[:, None, :]
+        where = np.linspace(0, len(self.betas) - 1, _NUM_FLOWS)
+        left = np.minimum(where.astype(int), max(len(self.betas) - 2, 0))
+        right = np.minimum(left + 1, len(self.betas) - 1)
+
+        def spread(values: np.ndarray) -> np.ndarray:
+            share = (where - left).reshape(-1, *[1] * (values.ndim - 1))
+            return (1 - share) * values[left] + share * values[right]
+
+        return Flow.between_normals(*map(spread, (self.betas, self.means, covariances)))
+
     def _learned(self, beta, step_size, rows, weights, *, has_scale: bool) -> "Tuning":
-        centred = _drawn_in(np.where(np.isfinite(rows), rows, 0.0), weights)
-        centred = centred - weights @ centred
+        drawn_in = _drawn_in(np.where(np.isfinite(rows), rows, 0.0), weights)
+        mean = weights @ drawn_in
+        centred = drawn_in - mean
         scale = np.sqrt(weights @ centred**2)
         previous = self.scales[-1] if len(self.scales) else np.ones_like(scale)
         scale = np.where(scale > 0, scale, previous) if has_scale else np.ones_like(scale)
@@ -109,6 +131,7 @@ class Tuning(eqx.Module):
             np.append(self.step_sizes, step_size),
             np.concatenate([self.scales, scale[None]]),
             np.concatenate([self.factors, factor[None]]),
+            np.concatenate([self.means, mean[None]]),
             correlation,
         )
 

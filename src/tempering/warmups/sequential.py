@@ -8,11 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tempering._continuity import is_continuous
 from tempering._errors import InputError, check_count
-from tempering.estimators import Annealed, rts, stepping_stone
+from tempering.estimators import Annealed, controlled_stepping, rts, stepping_stone
 from tempering.estimators.equilibration import equilibrated
 from tempering.kernels import AbstractMove, AbstractSizedMove, ClimbUp, Position, SimulatedTempering
-from tempering.ladder import AbstractPath, Ladder, StepLengths
+from tempering.ladder import AbstractPath, AbstractTwoEndedPath, Ladder, StepLengths
 from tempering.ladder.step_lengths import root_kl_lengths
 from tempering.sampling import AbstractStageKind, AbstractTemperedKind, Sampling, Setup, Stage
 from tempering.stats import ClimbRecord, Keep, Recording, TemperingRecord
@@ -144,6 +145,7 @@ class SequentialStart(AbstractMeasuringWarmup):
         moves = [first.move]
         if isinstance(first.kind, Climbing) and first.kind.tuning is not None:
             moves.append(_without_factors(first.move))  # correlations may turn out not to be worth their cost
+            moves = [_with_flow(move, setup.ladder.path, first.kind.tuning) for move in moves]
         return [first, *(dataclasses.replace(setup, move=move).tempered_template(Correcting()) for move in moves)]
 
     def after(self, setup: Setup, stage: Stage) -> Stage:
@@ -208,7 +210,7 @@ class SequentialStart(AbstractMeasuringWarmup):
         ladder = ladder.with_log_z(np.interp(betas, past.betas, past.log_z))
         move = setup.move
         if kind.tuning is not None and isinstance(move, AbstractSizedMove):
-            move = move.with_schedule(kind.tuning.schedule(betas))
+            move = _with_flow(move.with_schedule(kind.tuning.schedule(betas)), ladder.path, kind.tuning)
         rungs = rungs_by_weight(ladder, setup.num_chains)
         states = Position(past.states_near(betas[rungs]), jnp.asarray(rungs))
         length = lengths.length(betas)
@@ -225,6 +227,8 @@ class SequentialStart(AbstractMeasuringWarmup):
 def corrected_guess(recording: Recording, ladder: Ladder) -> np.ndarray:
     """A better guess of log Z, from stepping stones, or from RTS where a rung has no draws; else the old one.
 
+    Controls are used where there are any.
+
     Stepping stones use the draws at each rung for themselves, so they do not wait for chains to cross the ladder. RTS
     would: before that it sees where the chains started, and claims a small error.
 
@@ -235,7 +239,8 @@ def corrected_guess(recording: Recording, ladder: Ladder) -> np.ndarray:
     guess = np.asarray(ladder.log_z_guess, np.float64)
     stats = equilibrated(recording.stats)
     up, down = (stepping_stone(stats, direction).values for direction in ("up", "down"))
-    candidates = ((up + down) / 2, rts(stats).values, guess)
+    controlled = [] if stats.controls is None else [controlled_stepping(stats).values]
+    candidates = (*controlled, (up + down) / 2, rts(stats).values, guess)
     return next(values for values in candidates if np.isfinite(values).all())
 
 
@@ -249,6 +254,16 @@ def _locally_tuned(move: AbstractMove, tuning: Tuning | None) -> AbstractMove:
 def _without_factors(move: AbstractMove) -> AbstractMove:
     assert isinstance(move, AbstractSizedMove)
     return move.with_schedule(dataclasses.replace(move.schedule, factor_betas=None, factors=None))
+
+
+def _with_flow(move: AbstractMove, path: AbstractPath, tuning: Tuning) -> AbstractMove:
+    """The move with what was learned about how x moves with β, where that has mean 0 for certain: nothing jumps."""
+    assert isinstance(move, AbstractSizedMove)
+    if not (isinstance(path, AbstractTwoEndedPath) and move.carries(path)):
+        return move
+    x = jax.eval_shape(path.sample_base, jax.random.key(0))
+    flow = tuning.flow() if is_continuous(path.log_ends, x) else None
+    return eqx.tree_at(lambda move: move.schedule.flow, move, flow, is_leaf=lambda leaf: leaf is None)
 
 
 def _with_corrected_error(stage: Stage, better: Ladder) -> Stage:

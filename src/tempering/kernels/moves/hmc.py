@@ -136,6 +136,15 @@ class HMC(AbstractSizedMove):
         info = MoveInfo(accept_prob, size.step_size, is_divergent)
         return moved, pick_carried(taken, last.carried, carried), info
 
+    def gives_control(self, path: AbstractPath) -> bool:
+        return self.schedule.flow is not None and self.carries(path)
+
+    def control(self, path: AbstractPath, rung: Rung, x: State, carried: Carried) -> Scalar:
+        assert isinstance(path, AbstractTwoEndedPath)
+        assert self.schedule.flow is not None
+        beta = path.betas[rung]
+        return self.schedule.flow.control(beta, flatten_floats(x, "HMC")[0], carried.force(path, beta)[1])
+
 
 def _is_divergent(log_ratio: Scalar, before: Float[Array, " dim"], after: Float[Array, " dim"]) -> Bool[Array, ""]:
     """Whether the integrator failed: an energy error of 1000 nats, or a gradient that is NaN.

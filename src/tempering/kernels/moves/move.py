@@ -5,7 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 
-from tempering._types import Key, Rung, State
+from tempering._types import Key, Rung, Scalar, State
 from tempering.ladder import AbstractPath, MoveInfo
 
 
@@ -90,6 +90,25 @@ class AbstractMove(eqx.Module):
 
         Returns:
             The new state, what is known about it, and how the move went.
+        """
+        raise NotImplementedError
+
+    def gives_control(self, path: AbstractPath) -> bool:
+        """Whether `control` can be used.
+
+        Args:
+            path: the densities.
+        """
+        return False
+
+    def control(self, path: AbstractPath, rung: Rung, x: State, carried: Any) -> Scalar:
+        """A number with mean 0 under f_k that moves with d log f/dβ: a control variate, from what is known already.
+
+        Args:
+            path: the densities.
+            rung: the k of f_k.
+            x: a state.
+            carried: what is known about it.
         """
         raise NotImplementedError
 

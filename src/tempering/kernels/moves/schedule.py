@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from tempering._errors import InputError, check_count
 from tempering._types import Key, Rung, Scalar, State
+from tempering.kernels.moves.flow import Flow
 from tempering.kernels.moves.move import AbstractMove
 from tempering.ladder import AbstractPath, MoveInfo
 
@@ -60,6 +61,7 @@ class Schedule(eqx.Module):
         jitter: a step is ε · exp(jitter · u) with u uniform on (−1, 1).
         factor_betas: the places of `factors`, in rising order; None without them.
         factors: lower triangular factors of the correlations of the coordinates. The one with the next higher β counts.
+        flow: how the law of x moves with β; None where that is not known, or where densities may jump.
     """
 
     betas: Float[Array, " knot"]
@@ -68,6 +70,7 @@ class Schedule(eqx.Module):
     jitter: Scalar
     factor_betas: Float[Array, " factor"] | None = None
     factors: Float[Array, "factor dim dim"] | None = None
+    flow: Flow | None = None
 
     @classmethod
     def constant(cls, step_size: ArrayLike | float, scale: ArrayLike | float = 1.0) -> "Schedule":
