@@ -16,6 +16,7 @@ from tempering.stats import BlockedStats, TemperingStats
 
 _LEAST_DRAWS = 10  # at a rung, from which its coefficients are estimated
 _LEAST_VARIANCE = 1e-6  # of the mean square; below it a control does not vary
+_MOST_OFF = 20.0  # nats by which a step of log Ẑ may be off; beyond, products with its ratios lose their digits
 
 
 def controlled_stepping(stats: TemperingStats | BlockedStats, *, log_z_base: float = 0.0) -> LogZ:
@@ -83,7 +84,7 @@ def _coefficients(
     guesses = np.stack([beyond[2:], beyond[:-2]], axis=1) - stats.log_z_guess[:, None]
     log_means = log_ratio_sums - np.log(np.maximum(count, 1.0))[:, None] - guesses  # of the ratios that `products` have
     is_known = (count >= _LEAST_DRAWS) & (variance > _LEAST_VARIANCE * square)
-    is_known = is_known[:, None] & np.isfinite(log_means)
+    is_known = is_known[:, None] & (np.abs(log_means) < _MOST_OFF)
     means = np.exp(np.where(is_known, log_means, 0.0))
     covariances = np.stack(products, axis=1) - control[:, None] * means
     return np.where(is_known, covariances / means / np.where(variance > 0, variance, 1.0)[:, None], 0.0)

@@ -25,6 +25,7 @@ from tempering.warmups.starts import base_positions
 _MOST_NUMBERS = 2**22  # in the states of all particles, where chains are very many
 _ENOUGH_PARTICLES = 1000  # however large their states
 _MOST_SLOPES = 1000  # of particles at the base, which give the first step's length
+_MAX_GAP = 1.0  # nats between a step up and the same step down; rungs that overlap have a tenth of that
 _OFFSETS = 2**30  # folded into the key for resampling, out of the way of stage numbers
 
 
@@ -227,10 +228,10 @@ class SequentialStart(AbstractMeasuringWarmup):
 def corrected_guess(recording: Recording, ladder: Ladder) -> np.ndarray:
     """A better guess of log Z, from stepping stones, or from RTS where a rung has no draws; else the old one.
 
-    Controls are used where there are any.
-
     Stepping stones use the draws at each rung for themselves, so they do not wait for chains to cross the ladder. RTS
-    would: before that it sees where the chains started, and claims a small error.
+    would: before that it sees where the chains started, and claims a small error. A chain that was started at a rung
+    where its state is next to impossible can spoil a step in one direction. Where the directions differ that much, the
+    median of both and of the old guess is taken.
 
     Args:
         recording: What a tempered run kept, with steps.
@@ -239,9 +240,13 @@ def corrected_guess(recording: Recording, ladder: Ladder) -> np.ndarray:
     guess = np.asarray(ladder.log_z_guess, np.float64)
     stats = equilibrated(recording.stats)
     up, down = (stepping_stone(stats, direction).values for direction in ("up", "down"))
-    controlled = [] if stats.controls is None else [controlled_stepping(stats).values]
-    candidates = (*controlled, (up + down) / 2, rts(stats).values, guess)
-    return next(values for values in candidates if np.isfinite(values).all())
+    if not np.isfinite(up + down).all():
+        by_rts = rts(stats).values
+        return by_rts if np.isfinite(by_rts).all() else guess
+    better = (up + down) / 2 if stats.controls is None else controlled_stepping(stats).values
+    up, down, old, steps = (np.diff(values) for values in (up, down, guess, better))
+    steps = np.where(np.abs(up - down) > _MAX_GAP, np.median([up, down, old], axis=0), steps)
+    return np.append(0.0, np.cumsum(steps))
 
 
 def _locally_tuned(move: AbstractMove, tuning: Tuning | None) -> AbstractMove:
