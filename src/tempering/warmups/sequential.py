@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tempering._errors import InputError, check_count
+from tempering._types import HostPerRung
 from tempering.estimators import Annealed, rts, stepping_stone
 from tempering.estimators.equilibration import equilibrated
 from tempering.kernels import AbstractMove, AbstractSizedMove, ClimbUp, Position, SimulatedTempering
@@ -24,7 +25,12 @@ from tempering.warmups.starts import base_positions
 _MOST_NUMBERS = 2**22  # in the states of all particles, where chains are very many
 _ENOUGH_PARTICLES = 1000  # however large their states
 _MOST_SLOPES = 1000  # of particles at the base, which give the first step's length
+_MOST_APART = 1.0  # nats between stepping stones up and down that are both believed
 _OFFSETS = 2**30  # folded into the key for resampling, out of the way of stage numbers
+_COUNTS = (
+    "stretch_steps", "num_particles", "num_gibbs_particles", "max_steps", "min_equilibration",
+    "min_gibbs_equilibration",
+)  # fmt: skip
 
 
 class Climbing(AbstractStageKind):
@@ -92,27 +98,14 @@ class SequentialStart(AbstractMeasuringWarmup):
     min_equilibration: int = 10
     min_gibbs_equilibration: int = 350
 
+    tunes_moves: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in (
-            "stretch_steps",
-            "num_particles",
-            "num_gibbs_particles",
-            "max_steps",
-            "min_equilibration",
-            "min_gibbs_equilibration",
-        ):
+        for name in _COUNTS:
             check_count(f"SequentialStart({name}=...)", getattr(self, name), 1)
         if not 0 < self.step_length < np.inf:
             raise InputError(f"SequentialStart(step_length=...) must be positive, got {self.step_length!r}.")
-
-    @property
-    def tunes_moves(self) -> bool:
-        return True
-
-    @property
-    def shapes_the_run(self) -> bool:
-        return True  # moves are tuned in any case
 
     def scaled(self, factor: float) -> "SequentialStart":
         """Shorter or longer in all its parts."""
@@ -235,8 +228,27 @@ def corrected_guess(recording: Recording, ladder: Ladder) -> np.ndarray:
     guess = np.asarray(ladder.log_z_guess, np.float64)
     stats = equilibrated(recording.stats)
     up, down = (stepping_stone(stats, direction).values for direction in ("up", "down"))
-    candidates = ((up + down) / 2, rts(stats).values, guess)
+    candidates = (joined_stones(up, down, guess), rts(stats).values, guess)
     return next(values for values in candidates if np.isfinite(values).all())
+
+
+def joined_stones(up: HostPerRung, down: HostPerRung, guess: HostPerRung) -> HostPerRung:
+    """The mean of stepping stones up and down, except for steps at which they differ by more than a nat.
+
+    A rare state has then decided one of them: next to a prior under which the likelihood has a very long tail, as where
+    the scale of the noise may be near 0, stones down can be hundreds of nats off. The middle one of the two and the
+    guess is taken at such a step.
+
+    Args:
+        up: log Z by stepping stones up.
+        down: The same by stepping stones down.
+        guess: log Z as it was guessed before.
+    """
+    means = (up + down) / 2
+    steps = np.diff([up, down, guess], axis=1)
+    is_rare = np.abs(steps[0] - steps[1]) > _MOST_APART
+    means[1:] += np.cumsum(np.where(is_rare, np.median(steps, axis=0) - np.diff(means), 0.0))
+    return means
 
 
 def _locally_tuned(move: AbstractMove, tuning: Tuning | None) -> AbstractMove:
