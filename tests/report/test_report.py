@@ -297,3 +297,14 @@ def test_no_message_and_no_request(chromium, tmp_path):
         shown = chromium(tmp_path, "--enable-logging=stderr", f"--screenshot={picture}", file)
         assert picture.exists()
         assert ("CONSOLE" not in shown.stderr) == is_silent
+
+
+def test_an_unknown_answer_is_said_in_words():
+    """Kills: "unknown ± unknown" and an interval from unknown to unknown."""
+    details = stuck_details()
+    unknown = {"log_z": None, "std_error": None, "interval": [None, None]}
+    head = text_of(run_report(dataclasses.replace(details, answer={**details.answer, **unknown})))
+    head = head.partition("Along the ladder")[0]
+    assert "log Z is unknown" in head
+    assert "± unknown" not in head
+    assert "interval" not in head
