@@ -75,11 +75,6 @@ class AbstractWarmup(abc.ABC):
     tunes_moves: ClassVar[bool] = False  # whether it finds step sizes for a move that has none yet
 
     @property
-    def total_steps(self) -> int | None:
-        """Steps per chain before sampling, where that is known beforehand."""
-        return None
-
-    @property
     def shapes_the_run(self) -> bool:
         """Whether it changes more than log Z and the states: where the rungs are, or how x moves."""
         return self.tunes_moves
