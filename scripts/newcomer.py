@@ -88,7 +88,7 @@ def table(record: dict[str, Any]) -> str:
     return "\n".join(
         [
             f"How long this took: `{about['command']}` at {about['commit']}, {about['date']}, on {about['machine']}, "
-            f"where {about['load']:g} other programs were running on average.",
+            f"with a load of {about['load']:g} from other programs when it began.",
             "",
             "| step | seconds | of these, computing |\n| --- | --- | --- |",
             *rows,
