@@ -146,7 +146,7 @@ def say_if_unknown(ax: "Axes", theme: Theme, values: np.ndarray) -> None:
         values: What was to be drawn.
     """
     if not np.isfinite(values).any():
-        ax.text(0.5, 0.5, "unknown", color=theme.faint, ha="center", va="center", transform=ax.transAxes)
+        ax.text(0.5, 0.3, "unknown", color=theme.faint, ha="center", va="center", transform=ax.transAxes)
 
 
 def plain_log_ticks(*axes: Any) -> None:
