@@ -48,12 +48,13 @@ docs: .venv/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # The wheel and the sdist, and the wheel tried in an environment of its own, outside the repository.
+# DATA: a directory with the paper's data; without it they are downloaded.
 dist: .venv/demo
 	$(INSTALL) build twine
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python -m twine check --strict dist/*
-	$(PYTHON) scripts/check_wheel.py dist/*.whl
+	$(PYTHON) scripts/check_wheel.py dist/*.whl $(DATA)
 
 .venv/demo: pyproject.toml
 	$(PYTHON) -m venv .venv

@@ -1,6 +1,8 @@
 """Install a wheel in a fresh environment outside the repository, and try what a user would.
 
-python scripts/check_wheel.py dist/tempering-0.1.0-py3-none-any.whl
+    python scripts/check_wheel.py dist/tempering-0.1.0-py3-none-any.whl [DATA]
+
+DATA is a directory with the paper's data, for `tempering reproduce`; without it they are downloaded.
 """
 
 import os
@@ -23,7 +25,10 @@ TRIED = (
     ("verify",),
     ("reproduce", "fig1", "--quick"),
 )
-WRITTEN = ("estimate.html", "run/report.html", "compare.html", "draws.npz", "train.html")
+WRITTEN = (
+    "estimate.html", "run/report.html", "compare.html", "draws.npz", "train.html", "figures/figure1.csv",
+    "figures/figure1.png",
+)  # fmt: skip
 
 
 class Environment:
@@ -50,17 +55,17 @@ class Environment:
         self.run("python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages)
 
 
-def main(wheel: Path) -> None:
+def main(wheel: Path, data: Path | None = None) -> None:
+    where = () if data is None else ("--data-dir", str(data.resolve()))
     with tempfile.TemporaryDirectory() as folder:
         fresh = Environment(Path(folder))
         fresh.install(f"{wheel.resolve()}[train,plots]")
         fresh.run("tempering", "--version")
-        commands = fresh.run("tempering", "--help")
+        fresh.run("tempering", "--help")
         (fresh.folder / "rows.csv").write_text("0,1,1,0\n1,0,0,1\n1,1,0,0\n0,0,1,1\n" * 25)
-        for arguments in TRIED:
-            if f" {arguments[0]} " in commands:
-                fresh.run("tempering", arguments[0], "--help")
-                fresh.run("tempering", *arguments, good=(0, 3))
+        for command, *arguments in TRIED:
+            fresh.run("tempering", command, "--help")
+            fresh.run("tempering", command, *arguments, *(where if command == "reproduce" else ()), good=(0, 3))
         missing = [file for file in WRITTEN if not (fresh.folder / file).stat().st_size]
         if missing:
             sys.exit(f"empty files: {missing}")
@@ -72,4 +77,4 @@ def main(wheel: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(*map(Path, sys.argv[1:]))

@@ -163,7 +163,8 @@ def main() -> None:
     jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)
     found = json.loads(json.dumps({name: run for name in names if (run := RUNS[name]()) is not None}))
     if asked.write:
-        RECORD.write_text(json.dumps({"machine": machine(), "runs": found}, indent=1) + "\n")
+        others = json.loads(RECORD.read_text())["runs"] if asked.only else {}
+        RECORD.write_text(json.dumps({"machine": machine(), "runs": others | found}, indent=1) + "\n")
         print(f"recorded {len(found)} runs in {RECORD.relative_to(ROOT)}")
         return
     record = json.loads(RECORD.read_text())

@@ -1,4 +1,4 @@
-"""The commands for maintainers: the fuzzer of readers, and the audit of dependencies."""
+"""The commands for maintainers: the fuzzer of readers, the audit of dependencies, and the path of a newcomer."""
 
 import importlib.util
 import json
@@ -18,7 +18,7 @@ def script(name):
     return module
 
 
-FUZZER, AUDIT = script("fuzz_readers"), script("audit_dependencies")
+FUZZER, AUDIT, NEWCOMER = script("fuzz_readers"), script("audit_dependencies"), script("newcomer")
 
 
 @pytest.mark.parametrize("reader", FUZZER.READERS)
@@ -59,3 +59,21 @@ def test_versions_are_held_against_ranges(events, affected):
 def test_packages_that_others_need_are_audited_too():
     """Kills: direct dependencies alone; ml_dtypes comes with JAX."""
     assert {"tempering", "jax", "ml-dtypes"} <= AUDIT.needed().keys()
+
+
+def test_the_path_of_a_newcomer_is_the_one_that_was_measured():
+    """Kills: a number on the page that was typed, a record that breaks the promise of five minutes."""
+    record, page = json.loads(NEWCOMER.RECORD.read_text()), NEWCOMER.PAGE.read_text()
+    assert NEWCOMER.page_with(page, record) == page, "run `python scripts/newcomer.py --table`"
+    own = sum(step["seconds"] for name, step in record["steps"].items() if name != "download")
+    assert record["seconds_without_downloads"] == pytest.approx(own, abs=0.11)
+    assert own <= NEWCOMER.MOST_SECONDS == 300
+
+
+def test_a_report_without_a_picture_ends_the_path_of_a_newcomer():
+    """A check that cannot fail would be none."""
+    page = '<h1>log Z = 1 ± 2</h1><div class="verdict good"></div><svg></svg>'
+    NEWCOMER.check_page(page)
+    for part in ("<svg", "log Z = ", "verdict"):
+        with pytest.raises(SystemExit, match=r"demo\.html has no"):
+            NEWCOMER.check_page(page.replace(part, ""))

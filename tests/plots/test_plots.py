@@ -187,3 +187,30 @@ def test_pictures_for_pages():
     assert 'id="figure_1"' not in svg
     assert "url(#p" not in svg
     assert not pyplot.get_fignums()
+
+
+def answer_with(**changes) -> Details:
+    details = Details.of(rbm_result())
+    return dataclasses.replace(details, answer={**details.answer, **changes})
+
+
+def test_a_reading_without_weight_is_not_called_bad():
+    """Kills: one legend for a reading that was left out and for an answer that is not good; ticks that touch."""
+    readings = Details.of(rbm_result()).answer["readings"]
+    weights = [0.0] + [1 / (len(readings) - 1)] * (len(readings) - 1)
+    changed = [{**each, "weight": weight} for each, weight in zip(readings, weights, strict=True)]
+    ax = tp.plots.comparison(answer_with(readings=changed, verdict="good"))
+    assert ax.get_legend_handles_labels()[1][-1] == "of no weight in the answer"
+    ax = tp.plots.comparison(answer_with(readings=changed[1:], verdict="stuck"))
+    assert ax.get_legend_handles_labels()[1][-1] == "not good by its own verdict"
+    ax.set_xlim(450.92, 451.33)
+    assert len([tick for tick in ax.get_xticks() if 450.92 < tick < 451.33]) <= 5
+
+
+@pytest.mark.parametrize("draw", [tp.plots.ladder, tp.plots.convergence])
+def test_nothing_to_draw_is_said(draw):
+    """Kills: empty axes without a word, and the word where there is a curve."""
+    answer = Details.of(rbm_result()).answer
+    empty = {name: {**answer[name], "log_z": [None] * len(answer[name]["log_z"])} for name in ("by_rung", "by_sweeps")}
+    shown = [[text.get_text() for text in draw(each).texts] for each in (answer_with(**empty), answer_with())]
+    assert shown == [["unknown"], []]

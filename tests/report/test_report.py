@@ -15,7 +15,7 @@ import tempering as tp
 from pictured import bare_result, posterior_result, rbm_result, small_comparison
 from tempering.report import comparison_report, directory_report, run_report, training_report
 from tempering.report.comparison_page import _findings
-from tempering.report.page import with_code, with_whole_flags
+from tempering.report.page import table, with_code, with_whole_flags
 from tempering.results import Details
 from tempering.results.details import versions
 
@@ -61,7 +61,7 @@ def text_of(document: str, *, with_pictures: bool = False) -> str:
     body = document.partition("<body>")[2]
     if not with_pictures:
         body = re.sub(r"<svg.*?</svg>", " ", body, flags=re.S)
-    return html.unescape(re.sub(r"<[^>]*>", " ", re.sub(r"</?span>", "", body)))
+    return html.unescape(re.sub(r"<[^>]*>", " ", re.sub(r"</?span>|<wbr>", "", body)))
 
 
 def numbers_in(value) -> list[float]:
@@ -297,3 +297,21 @@ def test_no_message_and_no_request(chromium, tmp_path):
         shown = chromium(tmp_path, "--enable-logging=stderr", f"--screenshot={picture}", file)
         assert picture.exists()
         assert ("CONSOLE" not in shown.stderr) == is_silent
+
+
+def test_an_unknown_answer_is_said_in_words():
+    """Kills: "unknown ± unknown" and an interval from unknown to unknown."""
+    details = stuck_details()
+    unknown = {"log_z": None, "std_error": None, "interval": [None, None]}
+    head = text_of(run_report(dataclasses.replace(details, answer={**details.answer, **unknown})))
+    head = head.partition("Along the ladder")[0]
+    assert "log Z is unknown" in head
+    assert "± unknown" not in head
+    assert "interval" not in head
+
+
+def test_names_of_readings_break_at_their_underscores():
+    """Kills: a column that pushes the last one off a phone; a hostile name that is marked up before it is escaped."""
+    text = table(("reading", "log Z"), [("stepping_<b>_down", "1_0")], words=("reading",))
+    assert "<td>stepping_<wbr>&lt;b&gt;_<wbr>down</td>" in text
+    assert ">1_0</td>" in text

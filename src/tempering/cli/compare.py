@@ -9,13 +9,14 @@ from typer import Option
 import tempering as tp
 from tempering import _defaults
 from tempering.cli import common, paths, processes, reporting
-from tempering.cli.compiled import keep_compiled
 from tempering.cli.flags import in_flags
+from tempering.cli.placing import placed
 
 if TYPE_CHECKING:
     from tempering.results import Comparison, SideBySide
 
 
+@placed(in_processes=True)
 def compare_command(
     model: common.ModelFile = None,
     names: common.NamesFlag = None,
@@ -34,11 +35,6 @@ def compare_command(
     repeats: Annotated[int, Option(help="How many seeds, from --seed on.")] = 1,
     truth: Annotated[float | None, Option(help="The true log Z; enumerated where that is quick.")] = None,
     seed: common.SeedFlag = _defaults.SEED,
-    devices: common.DevicesFlag = "all",
-    coordinator: processes.CoordinatorFlag = None,
-    num_processes: processes.NumProcessesFlag = None,
-    process_id: processes.ProcessIdFlag = None,
-    cache: common.CacheFlag = True,
     report: reporting.ReportFlag = None,
     json: common.JsonFlag = False,
     quiet: common.QuietFlag = False,
@@ -51,9 +47,6 @@ def compare_command(
     """
     from tempering.progress import is_terminal
 
-    common.use_cores(devices)
-    processes.join_processes(coordinator, num_processes, process_id)
-    keep_compiled(cache)
     reporting.check_file("--report", report)
     target, start, rows = common.read_together(lambda: common.read_inputs(model, names, base, data, binarize, seed))
     target, start = paths.along(path, target, start)

@@ -12,10 +12,11 @@ from typer import Option
 import tempering as tp
 from tempering import _defaults
 from tempering.cli import common, paths, processes, reporting
-from tempering.cli.compiled import keep_compiled
 from tempering.cli.flags import in_flags
+from tempering.cli.placing import placed
 
 
+@placed(in_processes=True)
 def estimate_command(
     model: common.ModelFile = None,
     names: common.NamesFlag = None,
@@ -48,11 +49,6 @@ def estimate_command(
     chunk: Annotated[int, Option(help="Sweeps between checkpoints, rounded up to whole blocks.")] = (
         _defaults.CHUNK_SWEEPS
     ),
-    devices: common.DevicesFlag = "all",
-    coordinator: processes.CoordinatorFlag = None,
-    num_processes: processes.NumProcessesFlag = None,
-    process_id: processes.ProcessIdFlag = None,
-    cache: common.CacheFlag = True,
     report: reporting.ReportFlag = None,
     image: reporting.ImageFlag = None,
     json: common.JsonFlag = False,
@@ -65,9 +61,6 @@ def estimate_command(
     """
     from tempering.progress import is_terminal
 
-    common.use_cores(devices)
-    processes.join_processes(coordinator, num_processes, process_id)
-    keep_compiled(cache)
     shape = reporting.read_image(image)
     reporting.check_file("--report", report)
     target, start, rows = common.read_together(lambda: common.read_inputs(model, names, base, data, binarize, seed))

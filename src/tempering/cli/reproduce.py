@@ -9,7 +9,7 @@ from typer import Argument, Option
 
 from tempering._errors import InputError
 from tempering.cli import common
-from tempering.cli.compiled import keep_compiled
+from tempering.cli.placing import placed
 
 if TYPE_CHECKING:
     from tempering.paper import Made
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _NAMES = tuple(f"fig{number}" for number in range(1, 9))
 
 
+@placed()
 def reproduce_command(
     figure: Annotated[str, Argument(help=f"{', '.join(_NAMES)}, or all.", show_default=False)],
     quick: Annotated[bool, Option("--quick", help="Minutes instead of hours: fewer and shorter runs.")] = False,
@@ -24,8 +25,6 @@ def reproduce_command(
         Path | None, Option(help="Where the data are; by default the user's cache, and downloaded if missing.")
     ] = None,
     out: Annotated[Path, Option(help="The directory for tables and pictures.")] = Path("figures"),
-    devices: common.DevicesFlag = "all",
-    cache: common.CacheFlag = True,
     quiet: Annotated[bool, Option("--quiet", help="Do not say what is being done.")] = False,
 ) -> None:
     """Make a figure of the paper again: its numbers beside the published ones, a CSV file and a picture.
@@ -36,8 +35,6 @@ def reproduce_command(
         raise InputError(f"There is no figure {figure!r}; choose {', '.join(_NAMES)}, or all.")
     from tempering.paper import FIGURES, Setting, datasets
 
-    common.use_cores(devices)
-    keep_compiled(cache)
     setting = Setting(data_dir or datasets.default_directory(), quick, (lambda line: None) if quiet else common.say)
     out.mkdir(parents=True, exist_ok=True)
     with common.Interrupts(at_once=True):

@@ -12,8 +12,8 @@ import tempering as tp
 from tempering import _defaults
 from tempering._errors import InputError
 from tempering.cli import common, reporting
-from tempering.cli.compiled import keep_compiled
 from tempering.cli.flags import in_flags
+from tempering.cli.placing import placed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,11 +22,9 @@ _MOST_DRAWS = 10_000
 _PICTURE, _MOST_IMAGES = 900, 400  # pixels across, about; images in it
 
 
+@placed()
 def sample_command(
     model: common.ModelFile = None,
-    out: Annotated[Path, Option(help="FILE.npz for draws, FILE.png for a picture of them.")] = Path("draws.npz"),
-    num: Annotated[int | None, Option(help="How many draws; by default as many as are independent.")] = None,
-    image: reporting.ImageFlag = None,
     names: common.NamesFlag = None,
     base: common.BaseFlag = None,
     binarize: common.BinarizeFlag = None,
@@ -34,13 +32,14 @@ def sample_command(
     sweeps: Annotated[
         int | None, Option(help="Sweeps per chain after the warm-up; by default until log Z is known.")
     ] = None,
+    out: Annotated[Path, Option(help="FILE.npz for draws, FILE.png for a picture of them.")] = Path("draws.npz"),
+    image: reporting.ImageFlag = None,
+    num: Annotated[int | None, Option(help="How many draws; by default as many as are independent.")] = None,
     rungs: common.RungsFlag = None,
     ladder: common.LadderFlag = _defaults.BETAS,
     rung_weights: common.RungWeightsFlag = _defaults.RUNG_WEIGHTS,
     warmup: common.WarmupFlag = _defaults.WARMUP,
     seed: common.SeedFlag = _defaults.SEED,
-    devices: common.DevicesFlag = "all",
-    cache: common.CacheFlag = True,
     json: common.JsonFlag = False,
     quiet: common.QuietFlag = False,
 ) -> None:
@@ -52,8 +51,6 @@ def sample_command(
 
     shape = reporting.read_image(image)
     _check_arguments(out, num)
-    common.use_cores(devices)
-    keep_compiled(cache)
     target, start, _ = common.read_inputs(model, names, base, None, binarize, seed)
     with common.only_answers_on_stdout():
         result = tp.estimate(

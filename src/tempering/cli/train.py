@@ -11,8 +11,8 @@ from typer import Argument, Option
 import tempering as tp
 from tempering._errors import InputError
 from tempering.cli import common, processes, reporting
-from tempering.cli.compiled import keep_compiled
 from tempering.cli.flags import in_flags
+from tempering.cli.placing import placed
 from tempering.training.settings import RunSettings
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ _NUM_LINES = 20  # in a log, unless --log-every says otherwise
 _NUM_SAMPLES = 40  # in a report
 
 
+@placed(in_processes=True, devices="1")
 def train_command(
     data: Annotated[str, Argument(help="FILE.npz or FILE.npz:NAME with rows of 0 and 1.", show_default=False)],
     valid: Annotated[str | None, Option(help="FILE of validation rows, which are not trained on.")] = None,
@@ -79,11 +80,6 @@ def train_command(
     log_every: Annotated[
         int | None, Option(help="Print a line every so many updates instead of the live view.")
     ] = None,
-    devices: common.DevicesFlag = "1",
-    coordinator: processes.CoordinatorFlag = None,
-    num_processes: processes.NumProcessesFlag = None,
-    process_id: processes.ProcessIdFlag = None,
-    cache: common.CacheFlag = True,
     report: reporting.ReportFlag = None,
     json: common.JsonFlag = False,
     quiet: Annotated[bool, Option("--quiet", help="No live view and no lines.")] = False,
@@ -96,9 +92,6 @@ def train_command(
     from tempering.cli.pictures import guess_image
     from tempering.cli.training_summary import Summary
 
-    common.use_cores(devices)
-    processes.join_processes(coordinator, num_processes, process_id)
-    keep_compiled(cache)
     _check_flags(out, valid, {"--resume": resume, "--events": events, "--plot": plot}, early_stop, log_every)
     settings = RunSettings(
         num_hidden=hidden, method=method, optimizer=optimizer, learning_rate=lr, weight_decay=decay,

@@ -10,7 +10,7 @@ from rich.table import Table
 from typer import Option
 
 from tempering.cli import common
-from tempering.cli.compiled import keep_compiled
+from tempering.cli.placing import placed
 
 if TYPE_CHECKING:
     from tempering.verification import Check
@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 EXIT_WRONG = 1
 
 
+@placed()
 def verify_command(
-    devices: common.DevicesFlag = "all",
-    cache: common.CacheFlag = True,
     json: common.JsonFlag = False,
     failures: Annotated[bool, Option("--failures", help="Show only what fails.")] = False,
 ) -> None:
@@ -31,8 +30,6 @@ def verify_command(
     """
     from tempering.verification import verify
 
-    common.use_cores(devices)
-    keep_compiled(cache)
     started = time.perf_counter()
     with common.Interrupts(at_once=True), common.only_answers_on_stdout():
         checks = list(verify())

@@ -9,7 +9,7 @@ from tempering.api import estimate
 from tempering.models import RBM
 from tempering.paper.making import Made, Row, Setting, draw_rmse, rmse
 from tempering.paper.published import FIGURE3, FIGURE3_LOG_Z
-from tempering.paper.runs import PAPERS_WARMUP, REFERENCE_500, compared_errors, paper_rts_errors, rts_errors
+from tempering.paper.runs import PAPERS_SETTINGS, PAPERS_WARMUP, REFERENCE_500, compared_errors, rts_errors
 from tempering.plots import style
 
 METHODS = ("RTS", "RTS, the paper's warm-up", "AIS", "RAISE")
@@ -43,7 +43,7 @@ def _rows(panel: str, rbm: RBM, data: np.ndarray, truth: float, num_sweeps: int,
     base = data.mean(axis=0)
     errors = {
         "RTS": rts_errors(rbm, base, truth, num_sweeps, seeds),
-        "RTS, the paper's warm-up": paper_rts_errors(rbm, base, truth, num_sweeps, seeds),
+        "RTS, the paper's warm-up": rts_errors(rbm, base, truth, num_sweeps, seeds, **PAPERS_SETTINGS),
     }
     budget = num_sweeps + _INITIAL
     found = compared_errors(rbm, base, truth, seeds, "ais,raise", budget=budget, data=data)

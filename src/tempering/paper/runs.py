@@ -21,6 +21,9 @@ REFERENCE_500 = 451.25
 PAPERS_WARMUP = InitialIterations(steps=50, max_iterations=10, min_iterations=10)
 """10 initial iterations of 50 sweeps each, as in Section 4.2."""
 
+PAPERS_SETTINGS = {"warmup": PAPERS_WARMUP, "betas": "uniform", "num_rungs": 100, "rung_weights": "uniform"}
+"""A run as the paper made it, as arguments of `estimate_many`: its warm-up, 100 linear rungs, equal rung weights."""
+
 
 def rts_errors(
     model: AbstractModel, base: Any, truth: float, num_sweeps: int, seeds: Sequence[int], **settings: Any
@@ -40,27 +43,6 @@ def rts_errors(
     """
     options = {"method": "rts", **settings}
     return [r.log_z - truth for r in estimate_many(model, base, seeds=seeds, num_sweeps=num_sweeps, **options)]
-
-
-def paper_rts_errors(
-    model: AbstractModel, base: Any, truth: float, num_sweeps: int, seeds: Sequence[int]
-) -> list[float]:
-    """The same as the paper ran it: its warm-up, 100 linear rungs, equal rung weights.
-
-    Args:
-        model: What is estimated.
-        base: What tempering starts from.
-        truth: Its log Z.
-        num_sweeps: After the warm-up.
-        seeds: One for each run.
-
-    Returns:
-        Estimates less the truth.
-    """
-    return rts_errors(
-        model, base, truth, num_sweeps, seeds,
-        warmup=PAPERS_WARMUP, betas="uniform", num_rungs=100, rung_weights="uniform",
-    )  # fmt: skip
 
 
 def compared_errors(

@@ -12,6 +12,9 @@ from tempering.results import Comparison, Details, Result
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_DOUBTED = "not good by its own verdict"
+_UNUSED = "of no weight in the answer"
+_MOST_TICKS = 5  # such as 450.95, which are long
 _WIDEST = 8.0  # half-widths of the typical interval that fit beside the middle; what lies further out is an arrow
 
 
@@ -23,7 +26,11 @@ class _Estimate:
     value: float
     low: float
     high: float
-    is_good: bool
+    doubt: str = ""  # why its mark is hollow
+
+    @property
+    def is_good(self) -> bool:
+        return not self.doubt
 
 
 def comparison(
@@ -31,7 +38,8 @@ def comparison(
 ) -> "Axes":
     """Draw all methods of a comparison with their 95 % intervals, or all readings of one run, and the truth if known.
 
-    Hollow marks are estimates whose own verdict is not good. Estimates far outside are arrows at the edge.
+    Hollow marks are estimates whose own verdict is not good, and readings that have no weight in the answer. Estimates
+    far outside are arrows at the edge.
 
     Args:
         result: What `tp.compare` or `tp.estimate` returned, or the `to_dict()` of a comparison.
@@ -41,6 +49,9 @@ def comparison(
     Returns:
         The axes.
     """
+    style.check_can_plot()
+    from matplotlib.ticker import MaxNLocator
+
     rows, truth = _rows_of(result)
     ax, colours = style.begin(ax, theme, (5.0, 1.2 + 0.24 * len(rows)))
     limits = _limits(rows, truth)
@@ -51,8 +62,10 @@ def comparison(
     ax.set_yticks(range(len(rows)), [row.name for row in reversed(rows)])
     ax.set(xlabel="log Z, with 95 % intervals", xlim=limits, ylim=(-0.7, len(rows) - 0.3))
     ax.tick_params(axis="y", length=0)
-    if not all(row.is_good for row in rows):
-        ax.plot([], [], "o", color=colours.faint, fillstyle="none", label="not good by its own verdict")
+    ax.xaxis.set_major_locator(MaxNLocator(_MOST_TICKS))
+    doubts = dict.fromkeys(row.doubt for row in rows if row.doubt and np.isfinite(row.value))
+    if doubts:
+        ax.plot([], [], "o", color=colours.faint, fillstyle="none", label=", or ".join(doubts))
     if ax.get_legend_handles_labels()[0]:
         style.add_legend(ax, colours, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderaxespad=0.0, ncols=2)
     return ax
@@ -63,23 +76,27 @@ def _rows_of(result: Comparison | Result | Details | Mapping[str, Any]) -> tuple
         answer = Details.of(result).answer
         return _readings(answer), answer["exact_log_z"]
     found = result.to_dict() if isinstance(result, Comparison) else result
-    rows = [_estimate(each["method"], each, is_good=each["verdict"] == "good") for each in found["methods"]]
+    rows = [_judged(each["method"], each) for each in found["methods"]]
     return rows, found["truth"]
 
 
 def _readings(answer: Mapping[str, Any]) -> list[_Estimate]:
     """The answer, the readings that it was made of, and the pass of the warm-up."""
-    own = _estimate(f"{answer['method']}, the answer", answer, is_good=answer["verdict"] == "good")
-    rows = [own, *(_estimate(each["name"], each, is_good=each["weight"] > 0) for each in answer["readings"])]
+    rows = [_judged(f"{answer['method']}, the answer", answer)]
+    rows += [_estimate(each["name"], each, "" if each["weight"] > 0 else _UNUSED) for each in answer["readings"]]
     if answer["annealed_log_z"] is not None:
         value, reach = answer["annealed_log_z"], 1.96 * _number(answer["annealed_std_error"])
-        rows.append(_Estimate("warm-up", value, value - reach, value + reach, True))
+        rows.append(_Estimate("warm-up", value, value - reach, value + reach))
     return rows
 
 
-def _estimate(name: str, found: Mapping[str, Any], *, is_good: bool) -> _Estimate:
+def _judged(name: str, found: Mapping[str, Any]) -> _Estimate:
+    return _estimate(name, found, "" if found["verdict"] == "good" else _DOUBTED)
+
+
+def _estimate(name: str, found: Mapping[str, Any], doubt: str) -> _Estimate:
     low, high = found["interval"]
-    return _Estimate(name, _number(found["log_z"]), _number(low), _number(high), is_good)
+    return _Estimate(name, _number(found["log_z"]), _number(low), _number(high), doubt)
 
 
 def _limits(rows: list[_Estimate], truth: float | None) -> tuple[float, float]:

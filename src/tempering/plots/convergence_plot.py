@@ -34,6 +34,7 @@ def convergence(
         _draw_error(ax, colours, details)
     else:
         _draw_estimate(ax, colours, details)
+    style.say_if_unknown(ax, colours, details.by_sweeps["std_error" if error else "log_z"])
     ax.set_xlabel("sweeps per chain")
     return ax
 

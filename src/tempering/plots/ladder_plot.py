@@ -43,6 +43,7 @@ def ladder(result: Result | Details, *, ax: "Axes | None" = None, theme: str | N
     finite = found["std_error"][np.isfinite(found["std_error"])]
     errors.set_ylim(0, 1.6 * finite.max(initial=1e-3))
     errors.set_ylabel("standard error (nats)")
+    style.say_if_unknown(ax, colours, found["log_z"])
     ax.set(xlabel="β, from the base (0) to the target (1)", ylabel="log Z(β)")
     style.add_legend(ax, colours, loc="best")
     return ax

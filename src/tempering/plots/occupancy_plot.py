@@ -22,7 +22,7 @@ def occupancy(result: Result | Details, *, ax: "Axes | None" = None, theme: str 
         theme: "light" or "dark"; by default as the ground of `ax` asks.
 
     Returns:
-        The axes.
+        The axes: rungs along, shares up, on a scale of logarithms.
     """
     ax, colours = style.begin(ax, theme)
     found = Details.of(result).by_rung

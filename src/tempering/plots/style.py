@@ -8,6 +8,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tempering._errors import InputError
 
 if TYPE_CHECKING:
@@ -133,6 +135,18 @@ def add_legend(ax: "Axes", theme: Theme, **options: Any) -> None:
         options: Of `Axes.legend`.
     """
     ax.legend(**{"frameon": False, "labelcolor": theme.ink, "fontsize": 9, **options})
+
+
+def say_if_unknown(ax: "Axes", theme: Theme, values: np.ndarray) -> None:
+    """A word in the middle of axes that would be empty, since there is no finite value to draw.
+
+    Args:
+        ax: The axes.
+        theme: The colours.
+        values: What was to be drawn.
+    """
+    if not np.isfinite(values).any():
+        ax.text(0.5, 0.3, "unknown", color=theme.faint, ha="center", va="center", transform=ax.transAxes)
 
 
 def plain_log_ticks(*axes: Any) -> None:

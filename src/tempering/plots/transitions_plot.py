@@ -26,7 +26,7 @@ def transitions(result: Result | Details, *, ax: "Axes | None" = None, theme: st
         theme: "light" or "dark"; by default as the ground of `ax` asks.
 
     Returns:
-        The axes.
+        The axes: the rung that is reached along, the rung that is left up.
     """
     ax, colours = style.begin(ax, theme, (4.4, 3.9))
     details = Details.of(result)

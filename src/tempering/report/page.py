@@ -115,8 +115,19 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, words: Sequen
     """
     kinds = [None if name in words else "number" for name in header]
     head = tag("tr", *(tag("th", name, kind=kind) for name, kind in zip(header, kinds, strict=True)))
-    lines = [tag("tr", *(tag("td", cell, kind=kind) for cell, kind in zip(row, kinds, strict=True))) for row in rows]
+    lines = [
+        tag(
+            "tr",
+            *(tag("td", cell if kind else _breakable(cell), kind=kind) for cell, kind in zip(row, kinds, strict=True)),
+        )
+        for row in rows
+    ]
     return tag("div", tag("table", tag("thead", head), tag("tbody", *lines)), kind="scroll")
+
+
+def _breakable(name: str) -> Html:
+    """A name that may be broken after each of its underscores, where the screen is narrow."""
+    return Html(as_html(name).replace("_", "_<wbr>"))
 
 
 def page(title: str, generator: str, body: str) -> str:

@@ -38,6 +38,8 @@ def between(interval: Sequence[float | None]) -> str:
         interval: Its two ends.
     """
     low, high = interval
+    if low is None and high is None:
+        return number(None)
     return f"{number(low)} to\N{NO-BREAK SPACE}{number(high)}"
 
 

@@ -54,7 +54,8 @@ def run_report(
 def _head(answer: Answer, title: str, words: Words) -> Html:
     findings = [(finding["seen"], finding["cure"]) for finding in answer["findings"]]
     exact, (low, high) = answer["exact_log_z"], answer["interval"]
-    lines = [f"95 % interval: {between(answer['interval'])} nats."]
+    is_known = answer["log_z"] is not None
+    lines = [f"95 % interval: {between(answer['interval'])} nats."] if is_known else []
     if exact is not None and low is not None and high is not None:
         where = "inside" if low <= exact <= high else "outside"
         lines.append(f"The exact value is {number(exact)}, {where} the interval.")
@@ -63,7 +64,7 @@ def _head(answer: Answer, title: str, words: Words) -> Html:
         lines.append(f"Mean log-likelihood of the data: {number(answer['mean_log_likelihood'])} ({ends}).")
     return tag(
         "header",
-        tag("h1", f"log Z = {with_error(answer['log_z'], answer['std_error'])}"),
+        tag("h1", f"log Z = {with_error(answer['log_z'], answer['std_error'])}" if is_known else "log Z is unknown"),
         tag("p", title, kind="about"),
         verdict_box(answer["verdict"], answer["message"], findings, words),
         tag("p", " ".join(lines)),

@@ -2,7 +2,7 @@
 
 import abc
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 
@@ -72,20 +72,12 @@ class AbstractWarmup(abc.ABC):
     with `first` and `after`, and a kind of stage of its own where it records something of its own.
     """
 
-    @property
-    def total_steps(self) -> int | None:
-        """Steps per chain before sampling, where that is known beforehand."""
-        return None
+    tunes_moves: ClassVar[bool] = False  # whether it finds step sizes for a move that has none yet
 
     @property
     def shapes_the_run(self) -> bool:
         """Whether it changes more than log Z and the states: where the rungs are, or how x moves."""
-        return False
-
-    @property
-    def tunes_moves(self) -> bool:
-        """Whether it finds step sizes for a move that has none yet."""
-        return False
+        return self.tunes_moves
 
     @property
     def can_respace(self) -> bool:

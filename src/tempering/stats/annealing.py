@@ -23,11 +23,7 @@ class AnnealRecord(AbstractRecord):
 
     @classmethod
     def empty(cls, ladder: Ladder) -> "AnnealRecord":
-        """A record without steps.
-
-        Args:
-            ladder: not used; every record is made from a ladder.
-        """
+        """A record without steps, for any ladder."""
         return cls(step_room(), jnp.zeros((), jnp.int32))
 
     def update(self, ladder: Ladder, log_increment: Scalar, /) -> "AnnealRecord":

@@ -26,11 +26,7 @@ class ClimbRecord(AbstractRecord):
 
     @classmethod
     def empty(cls, ladder: Ladder) -> "ClimbRecord":
-        """A record without steps.
-
-        Args:
-            ladder: not used; every record is made from a ladder.
-        """
+        """A record without steps, for any ladder."""
         none = jnp.zeros((), jnp.int32)
         return cls(step_room(), jnp.zeros(()), none, none)
 

@@ -23,11 +23,7 @@ class GuidedRecord(AbstractRecord):
 
     @classmethod
     def empty(cls, ladder: Ladder) -> "GuidedRecord":
-        """A record without draws.
-
-        Args:
-            ladder: the law that is sampled.
-        """
+        """A record without draws, for the rungs of this ladder."""
         none = jnp.zeros(ladder.path.num_rungs)
         return cls(none, none, jnp.zeros(()))
 

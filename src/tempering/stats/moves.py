@@ -30,11 +30,7 @@ class MoveSums(AbstractRecord):
 
     @classmethod
     def empty(cls, ladder: Ladder) -> "MoveSums":
-        """Sums over no moves.
-
-        Args:
-            ladder: the law that is sampled.
-        """
+        """Sums over no moves, for the rungs of this ladder."""
         none = jnp.zeros(ladder.path.num_rungs, jnp.int32)
         return cls(none, jnp.zeros(ladder.path.num_rungs), none)
 

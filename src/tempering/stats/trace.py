@@ -96,11 +96,7 @@ class TransitionSums(eqx.Module):
 
     @classmethod
     def empty(cls, ladder: Ladder) -> "TransitionSums":
-        """Sums over no draws.
-
-        Args:
-            ladder: the law that is sampled.
-        """
+        """Sums over no draws, for the rungs of this ladder."""
         return cls(jnp.zeros((ladder.path.num_rungs, ladder.path.num_rungs)))
 
     def update(self, ladder: Ladder, draw: Draw) -> "TransitionSums":

@@ -37,25 +37,13 @@ class Checking(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class TrainSettings:
-    """How an RBM is trained. Every field is an argument of `Trainer`; its default is written here.
+    """How an RBM is trained. Every field is an argument of `Trainer`, which explains it; its default is written here.
 
     Attributes:
-        num_hidden: Hidden units.
-        method: The negative phase: "tempered" (Section 4.4 of the paper), "pcd" or "cd".
-        optimizer: "rmsspectral", "ssd", "adam" or "sgd".
-        learning_rate: None for one that suits the optimizer.
-        weight_decay: Coefficient of the L2 penalty on the weights.
-        num_updates: Updates in all.
-        batch_size: Rows of data per update.
-        num_chains: Chains of the negative phase, with "tempered" and "pcd".
-        num_sweeps: Sweeps of every chain per update.
-        num_rungs: Inverse temperatures.
-        rung_weights: r_k of "tempered", as in `estimate`.
-        alpha: Step α of eq. 24.
-        is_tracked: Whether the likelihood is tracked.
-        track_every: Updates between two evaluations of the likelihood.
-        follow_every: Updates between two steps of the tracker's own chains, with "pcd" and "cd".
-        seed: Of all randomness.
+        num_hidden, optimizer, learning_rate, weight_decay: The RBM, and how its parameters are changed.
+        num_updates, batch_size, seed: How often, and by which rows of data.
+        method, num_chains, num_sweeps, num_rungs, rung_weights: The negative phase.
+        is_tracked, track_every, follow_every, alpha: How the likelihood is tracked.
     """
 
     num_hidden: int = 500

@@ -56,8 +56,8 @@ def _runs() -> dict[RunKind | str, Any]:
     return by_name | {
         RunKind.TEMPERED: tempered,
         RunKind.CONTINUOUS: _continuous(),
-        RunKind.ANNEALED: AnnealWeights(_passes_up()),
-        RunKind.DOWN_FROM_TARGET: AnnealWeights(_passes_down()),
+        RunKind.ANNEALED: AnnealWeights(_passes((0, 1, 2))),
+        RunKind.DOWN_FROM_TARGET: AnnealWeights(_passes((2, 1, 0))),
         RunKind.DOWN_FROM_DATA: AnnealWeights(_increments_down()),
         RunKind.SAMS: _adjusted(),
         RunKind.WANG_LANDAU: _adjusted(),
@@ -119,22 +119,17 @@ def _draws() -> ReducedDraws:
     return dataclasses.replace(draws, weights=(law * _COUNTS).T.reshape(-1, 1))
 
 
-def _passes_up() -> np.ndarray:
-    """The log weights of every pass x_0 → x_1, each times its probability and their number, so that means are E[w]."""
-    log_f, matrix = exact.log_densities(exact.small_path()), exact.gibbs_matrix(exact.small_path(), 1)
-    probability = np.exp(log_f[:, 0] - np.logaddexp.reduce(log_f[:, 0]))[:, None] * matrix
-    first = np.broadcast_to((log_f[:, 1] - log_f[:, 0])[:, None], matrix.shape) + np.log(probability * matrix.size)
-    second = np.broadcast_to(log_f[:, 2] - log_f[:, 1], matrix.shape)
-    return np.stack([first.ravel(), second.ravel()], axis=1)
+def _passes(rungs: tuple[int, int, int]) -> np.ndarray:
+    """The log weights of every pass over the rungs, each times its probability and their number: means are then E[w].
 
-
-def _passes_down() -> np.ndarray:
-    """The same for every pass down, x_1 → x_0. A move at the target leaves its law as it is, so x_1 follows it."""
+    Only the move at the middle rung counts. One at the target, from which passes down start, leaves its law as it is.
+    """
     log_f, matrix = exact.log_densities(exact.small_path()), exact.gibbs_matrix(exact.small_path(), 1)
-    probability = np.exp(log_f[:, 2] - np.logaddexp.reduce(log_f[:, 2]))[:, None] * matrix
-    first = np.broadcast_to((log_f[:, 1] - log_f[:, 2])[:, None], matrix.shape) + np.log(probability * matrix.size)
-    second = np.broadcast_to(log_f[:, 0] - log_f[:, 1], matrix.shape)
-    return np.stack([first.ravel(), second.ravel()], axis=1)
+    first, middle, last = (log_f[:, rung] for rung in rungs)
+    probability = np.exp(first - np.logaddexp.reduce(first))[:, None] * matrix
+    to_middle = np.broadcast_to((middle - first)[:, None], matrix.shape) + np.log(probability * matrix.size)
+    to_last = np.broadcast_to(last - middle, matrix.shape)
+    return np.stack([to_middle.ravel(), to_last.ravel()], axis=1)
 
 
 def _increments_down() -> np.ndarray:

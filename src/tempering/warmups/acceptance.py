@@ -124,13 +124,8 @@ class _Data:
         weights = np.concatenate([weights, np.full(2 * num_rungs, _PRIOR_WEIGHT)])
         return cls(rungs, np.stack([1 - share, share], axis=1), accepted, weights, num_rungs)
 
-    def loss(self, logits: Float[np.ndarray, "rung 2"]) -> float:
-        """−Σ_j h(w_j)."""
-        line = np.sum(self.ends * logits[self.rungs], axis=1)
-        return float(np.sum(self.weights * (np.logaddexp(0, line) - self.accepted * line)))
-
     def slope_and_curvature(self, logits: Float[np.ndarray, "rung 2"]) -> tuple[np.ndarray, np.ndarray]:
-        """The gradient, (rung, end), and the second derivatives aa, bb and ab, (rung, 3)."""
+        """The gradient of −Σ_j h(w_j), (rung, end), and the second derivatives aa, bb and ab, (rung, 3)."""
         probability = expit(np.sum(self.ends * logits[self.rungs], axis=1))
         pull = self.weights * (probability - self.accepted)
         bend = self.weights * probability * (1 - probability)

@@ -48,10 +48,6 @@ class AnnealedStart(AbstractMeasuringWarmup):
     anneal_steps: int = 150
     equilibration_steps: tuple[int, ...] = (100, 250)
 
-    @property
-    def total_steps(self) -> int:
-        return self.anneal_steps + sum(self.equilibration_steps)
-
     def scaled(self, factor: float) -> "AnnealedStart":
         """Shorter or longer in all its parts, each of which keeps a step at least."""
         anneal, *rest = (max(1, round(factor * steps)) for steps in (self.anneal_steps, *self.equilibration_steps))

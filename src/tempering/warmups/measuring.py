@@ -38,7 +38,7 @@ class AbstractMeasuringWarmup(AbstractWarmup):
 
     @property
     def shapes_the_run(self) -> bool:
-        return self.respaces or self.chooses_number
+        return self.tunes_moves or self.respaces or self.chooses_number
 
     @property
     def can_respace(self) -> bool:

@@ -20,22 +20,22 @@ class Population(eqx.Module):
     Attributes:
         betas: The inverse temperatures of all steps so far, from 0 on.
         log_z: log Z(β) − log Z(0) at each of them, from the weights.
-        log_increments: What each step added to the log weight of each particle.
-        log_weights: The log weights since the last resampling, with mean weight 1.
-        families: The draw of the base that each particle descends from.
         kept: States from all along the way, from which chains start later.
         kept_betas: The inverse temperature of each kept state.
         stride: Every how many-th particle is kept.
+        log_increments: What each step added to the log weight of each particle.
+        log_weights: The log weights since the last resampling, with mean weight 1.
+        families: The draw of the base that each particle descends from.
     """
 
     betas: Float[np.ndarray, " place"]
     log_z: Float[np.ndarray, " place"]
-    log_increments: Float[np.ndarray, "particle step"]
-    log_weights: Float[np.ndarray, " particle"]
-    families: Int[np.ndarray, " particle"]
     kept: Any
     kept_betas: Float[np.ndarray, " kept"]
     stride: int
+    log_increments: Float[np.ndarray, "particle step"]
+    log_weights: Float[np.ndarray, " particle"]
+    families: Int[np.ndarray, " particle"]
 
     @classmethod
     def at_base(cls, x: Any) -> "Population":
@@ -46,7 +46,7 @@ class Population(eqx.Module):
         """
         num = jax.tree.leaves(x)[0].shape[0]
         kept = jax.tree.map(np.asarray, x)
-        return cls(np.zeros(1), np.zeros(1), np.zeros((num, 0)), np.zeros(num), np.arange(num), kept, np.zeros(num), 1)
+        return cls(np.zeros(1), np.zeros(1), kept, np.zeros(num), 1, np.zeros((num, 0)), np.zeros(num), np.arange(num))
 
     @property
     def beta(self) -> float:

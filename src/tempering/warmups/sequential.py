@@ -10,6 +10,7 @@ import numpy as np
 
 from tempering._continuity import is_continuous
 from tempering._errors import InputError, check_count
+from tempering._types import HostPerRung
 from tempering.estimators import Annealed, controlled_stepping, rts, stepping_stone
 from tempering.estimators.equilibration import equilibrated
 from tempering.kernels import AbstractMove, AbstractSizedMove, ClimbUp, Position, SimulatedTempering
@@ -25,8 +26,12 @@ from tempering.warmups.starts import base_positions
 _MOST_NUMBERS = 2**22  # in the states of all particles, where chains are very many
 _ENOUGH_PARTICLES = 1000  # however large their states
 _MOST_SLOPES = 1000  # of particles at the base, which give the first step's length
-_MAX_GAP = 1.0  # nats between a step up and the same step down; rungs that overlap have a tenth of that
+_MOST_APART = 1.0  # nats between stepping stones up and down that are both believed
 _OFFSETS = 2**30  # folded into the key for resampling, out of the way of stage numbers
+_COUNTS = (
+    "stretch_steps", "num_particles", "num_gibbs_particles", "max_steps", "min_equilibration",
+    "min_gibbs_equilibration",
+)  # fmt: skip
 
 
 class Climbing(AbstractStageKind):
@@ -94,27 +99,14 @@ class SequentialStart(AbstractMeasuringWarmup):
     min_equilibration: int = 10
     min_gibbs_equilibration: int = 350
 
+    tunes_moves: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in (
-            "stretch_steps",
-            "num_particles",
-            "num_gibbs_particles",
-            "max_steps",
-            "min_equilibration",
-            "min_gibbs_equilibration",
-        ):
+        for name in _COUNTS:
             check_count(f"SequentialStart({name}=...)", getattr(self, name), 1)
         if not 0 < self.step_length < np.inf:
             raise InputError(f"SequentialStart(step_length=...) must be positive, got {self.step_length!r}.")
-
-    @property
-    def tunes_moves(self) -> bool:
-        return True
-
-    @property
-    def shapes_the_run(self) -> bool:
-        return True  # moves are tuned in any case
 
     def scaled(self, factor: float) -> "SequentialStart":
         """Shorter or longer in all its parts."""
@@ -229,9 +221,7 @@ def corrected_guess(recording: Recording, ladder: Ladder) -> np.ndarray:
     """A better guess of log Z, from stepping stones, or from RTS where a rung has no draws; else the old one.
 
     Stepping stones use the draws at each rung for themselves, so they do not wait for chains to cross the ladder. RTS
-    would: before that it sees where the chains started, and claims a small error. A chain that was started at a rung
-    where its state is next to impossible can spoil a step in one direction. Where the directions differ that much, the
-    median of both and of the old guess is taken.
+    would: before that it sees where the chains started, and claims a small error. Controls are used where there are any.
 
     Args:
         recording: What a tempered run kept, with steps.
@@ -240,13 +230,32 @@ def corrected_guess(recording: Recording, ladder: Ladder) -> np.ndarray:
     guess = np.asarray(ladder.log_z_guess, np.float64)
     stats = equilibrated(recording.stats)
     up, down = (stepping_stone(stats, direction).values for direction in ("up", "down"))
-    if not np.isfinite(up + down).all():
-        by_rts = rts(stats).values
-        return by_rts if np.isfinite(by_rts).all() else guess
-    better = (up + down) / 2 if stats.controls is None else controlled_stepping(stats).values
-    up, down, old, steps = (np.diff(values) for values in (up, down, guess, better))
-    steps = np.where(np.abs(up - down) > _MAX_GAP, np.median([up, down, old], axis=0), steps)
-    return np.append(0.0, np.cumsum(steps))
+    both = None if stats.controls is None else controlled_stepping(stats).values
+    candidates = (joined_stones(up, down, guess, both), rts(stats).values, guess)
+    return next(values for values in candidates if np.isfinite(values).all())
+
+
+def joined_stones(
+    up: HostPerRung, down: HostPerRung, guess: HostPerRung, both: HostPerRung | None = None
+) -> HostPerRung:
+    """Stepping stones up and down together, except for steps at which they differ by more than a nat.
+
+    A rare state has then decided one of them: next to a prior under which the likelihood has a very long tail, as where
+    the scale of the noise may be near 0, or where a chain was started at a rung at which its state is next to
+    impossible. Stones down can then be hundreds of nats off. The middle one of the two and the guess is taken at such a
+    step.
+
+    Args:
+        up: log Z by stepping stones up.
+        down: The same by stepping stones down.
+        guess: log Z as it was guessed before.
+        both: log Z by both; their mean by default.
+    """
+    joined = np.array((up + down) / 2 if both is None else both)
+    steps = np.diff([up, down, guess], axis=1)
+    is_rare = np.abs(steps[0] - steps[1]) > _MOST_APART
+    joined[1:] += np.cumsum(np.where(is_rare, np.median(steps, axis=0) - np.diff(joined), 0.0))
+    return joined
 
 
 def _locally_tuned(move: AbstractMove, tuning: Tuning | None) -> AbstractMove:

@@ -62,13 +62,7 @@ class Tuned(AbstractWarmup):
     is_fixed: bool = False
     rescales: bool = True
 
-    @property
-    def shapes_the_run(self) -> bool:
-        return True
-
-    @property
-    def tunes_moves(self) -> bool:
-        return True
+    tunes_moves: ClassVar[bool] = True
 
     @property
     def can_respace(self) -> bool:

@@ -16,7 +16,18 @@ from tempering.kernels.moves.schedule import AbstractSizedMove, StepSize, checke
 from tempering.ladder import AbstractPath, MoveInfo
 
 
-class RandomWalk(AbstractSizedMove):
+class _AbstractMetropolis(AbstractSizedMove):
+    """Several proposals per move, each of which costs one evaluation."""
+
+    num_steps: int = eqx.field(static=True)
+    target_accept: ClassVar[float] = 0.234  # Roberts, Gelman and Gilks 1997
+
+    @property
+    def evaluations(self) -> Evaluations:
+        return Evaluations(self.num_steps + 1, 0)
+
+
+class RandomWalk(_AbstractMetropolis):
     """Random-walk Metropolis: normal proposals around x, for densities without a gradient.
 
     ```python
@@ -24,9 +35,6 @@ class RandomWalk(AbstractSizedMove):
     RandomWalk(0.5, num_steps=20)
     ```
     """
-
-    num_steps: int = eqx.field(static=True)
-    target_accept: ClassVar[float] = 0.234  # Roberts, Gelman and Gilks 1997
 
     def __init__(self, step_size: float | None = None, *, num_steps: int = 10):
         """Check the arguments.
@@ -37,10 +45,6 @@ class RandomWalk(AbstractSizedMove):
         """
         self.schedule, self.is_tuned = schedule_from(step_size, "RandomWalk", "step_size")
         self.num_steps = checked_count(num_steps, "RandomWalk", "num_steps")
-
-    @property
-    def evaluations(self) -> Evaluations:
-        return Evaluations(self.num_steps + 1, 0)
 
     def first_step_size(self, num_dims: int) -> float:
         return 2.38 / num_dims**0.5  # Roberts, Gelman and Gilks 1997
@@ -55,7 +59,7 @@ class RandomWalk(AbstractSizedMove):
         return _metropolis_steps(key, path, rung, (start, unflatten), propose, self.num_steps, size.step_size)
 
 
-class BitFlips(AbstractSizedMove):
+class BitFlips(_AbstractMetropolis):
     """Metropolis proposals that flip several bits of x (0.0 and 1.0) at once, picked at random.
 
     The number of bits is the step size: a size of 2.3 flips two bits, or three with probability 0.3. Appendix E
@@ -67,8 +71,6 @@ class BitFlips(AbstractSizedMove):
     ```
     """
 
-    num_steps: int = eqx.field(static=True)
-    target_accept: ClassVar[float] = 0.234
     has_scale: ClassVar[bool] = False
 
     def __init__(self, num_flips: float | None = None, *, num_steps: int = 10):
@@ -80,10 +82,6 @@ class BitFlips(AbstractSizedMove):
         """
         self.schedule, self.is_tuned = schedule_from(num_flips, "BitFlips", "num_flips")
         self.num_steps = checked_count(num_steps, "BitFlips", "num_steps")
-
-    @property
-    def evaluations(self) -> Evaluations:
-        return Evaluations(self.num_steps + 1, 0)
 
     def step(self, key: Key, path: AbstractPath, rung: Rung, x: State, size: StepSize) -> tuple[State, MoveInfo]:
         def propose(key, here):
