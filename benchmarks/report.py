@@ -17,6 +17,7 @@ from scipy.stats import binomtest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "experiments"))
 import ages
 
+from tempering.paper.figure7 import BOTH_WAYS
 from tempering.paper.runs import REFERENCE_500
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -302,8 +303,8 @@ def stuck() -> str:
 FIGURE7_STARTS = {
     "geometric": "Geometric: after an annealing pass of 1000 steps, whose Ẑ was then corrected in 30 equilibration "
     "stages of 150 sweeps.",
-    "geometric, annealed both ways": "Both ways: after passes of 5000 steps up and 5000 down, on linear rungs with "
-    "equal weights.",
+    "geometric, annealed both ways": f"Both ways: after passes of {BOTH_WAYS.anneal_steps:,} steps up and "
+    "as many down, on linear rungs with equal weights.",
     "averaged moments": "[Averaged moments](../guides/paths_rbm.md): nine knots, after a pass of 1000 steps.",
 }
 
