@@ -175,14 +175,15 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def compared_rows(comparison: tp.Comparison) -> Rows:
     """The runs of each method in a comparison with a known log Z, one a seed."""
-    rows: Rows = {}
+    rows, truth = Rows(), comparison.truth
+    assert truth is not None
     for side in comparison.repeats:
         for entry in side.entries:
             run = {
                 "seed": side.seed,
-                "error": entry.answer.log_z - comparison.truth,
+                "error": entry.answer.log_z - truth,
                 "std_error": entry.answer.std_error,
-                "covers": _holds(entry.answer.interval, comparison.truth),
+                "covers": _holds(entry.answer.interval, truth),
                 "verdict": entry.verdict.label,
                 "sweeps": entry.num_sweeps,
                 "seconds": entry.seconds,
@@ -199,8 +200,8 @@ def compared(rows: Rows) -> dict[str, dict[str, Any]]:
         rts = rows["".join(["rts", *name.partition(",")[1:]])]
         summaries[name] = {
             "runs": len(runs),
-            "rmse": _rmse(errors.tolist()),
-            "rmse_to_rts": float(_rmse(errors.tolist()) / _rmse([run["error"] for run in rts])),
+            "rmse": float(np.sqrt(np.mean(errors**2))),
+            "rmse_to_rts": float(np.sqrt(np.mean(errors**2) / np.mean([run["error"] ** 2 for run in rts]))),
             "bias": float(errors.mean()),
             "bias_std_error": float(errors.std(ddof=1) / len(errors) ** 0.5),
             "mean_std_error": float(np.mean([run["std_error"] for run in runs])),

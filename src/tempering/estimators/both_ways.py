@@ -2,7 +2,7 @@
 
 import numpy as np
 from jaxtyping import Float
-from scipy.optimize import brentq
+from scipy.optimize import root_scalar
 
 from tempering._errors import InputError
 from tempering._logspace import log_sum_exp
@@ -48,5 +48,5 @@ def log_z_from_both_ways(
     def excess(log_ratio: float) -> float:
         return float(log_sum_exp(whole + log_shares(log_ratio), axis=0)) - log_ratio
 
-    log_ratio = brentq(excess, whole.min() - 1, whole.max() + 1, xtol=1e-12)
+    log_ratio = root_scalar(excess, bracket=(whole.min() - 1, whole.max() + 1), xtol=1e-12).root
     return log_sum_exp(weights + log_shares(log_ratio)[:, None], axis=0)

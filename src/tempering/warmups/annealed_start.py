@@ -117,11 +117,11 @@ class AnnealedStart(AbstractMeasuringWarmup):
     def _from_weights(self, stage: Stage, ladder: Ladder) -> tuple[Stage, Ladder]:
         """The finished annealing stage with its summary and its kept states; the ladder with Ẑ from its weights."""
         fine = np.asarray(stage.ladder.path.betas, np.float64)
-        has_returned = isinstance(stage.kind, Returning)
-        up, kept = (stage.kind.up, stage.kind.kept) if has_returned else (stage.recording, stage.states.kept)
+        back = stage.kind if isinstance(stage.kind, Returning) else None
+        up, kept = (stage.recording, stage.states.kept) if back is None else (back.up, back.kept)
         log_weights = up.log_weights()
         log_z = ais(log_weights).values
-        if has_returned:
+        if back is not None:
             both = log_z_from_both_ways(log_weights, stage.recording.log_weights_down())
             log_z = both if np.isfinite(both).all() else log_z
         lengths = StepLengths.from_increments(fine, up.log_increments, self.measure)
