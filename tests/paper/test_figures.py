@@ -12,8 +12,9 @@ from scipy.io import savemat
 
 import tempering as tp
 from pages import ROOT
+from pictured import rbm_result
 from tempering.estimators import ais, raise_bound
-from tempering.paper import FIGURES, Made, Row, Setting, datasets, figure4, figure6, published, runs
+from tempering.paper import FIGURES, Made, Row, Setting, datasets, figure4, figure6, figure7, published, runs
 from tempering.plots import can_plot
 from tempering.stats import AnnealWeights, BlockedStats
 
@@ -122,6 +123,26 @@ def test_a_figure_is_made_of_its_pieces(name, num_pieces, tmp_path):
     assert found
     np.testing.assert_allclose([row.ours for row in found], np.sqrt((0.3**2 + 0.1**2) / 2))
     made.write_csv(tmp_path / "figure.csv")
+    if can_plot():
+        made.write_picture(tmp_path / "figure.png")
+
+
+def test_figure_7_is_made_of_its_pieces(monkeypatch, tmp_path):
+    """As above, without its own run. Kills: a published value beside averaged moments, none beside our own RTS."""
+    monkeypatch.setattr(figure7, "estimate", lambda *args, **settings: rbm_result())
+    monkeypatch.setattr(tp.MomentAveragedRBM, "fitted", lambda rbm, base, num_knots: rbm)
+    asked = []
+
+    def keep(piece, make, is_needed):
+        asked.append(piece)
+        return _Kept()
+
+    made = figure7.make(_Small(tmp_path, False, keep=keep))
+    assert len(asked) == len(set(asked)) == 19
+    known = {(row.method, row.at): row.published for row in made.rows if row.quantity == "RMSE"}
+    assert known["RTS, annealed both ways", 10_000] == known["RTS", 10_000] == 3.5
+    assert known["AIS", 10_000] == 7.0
+    assert known["RTS, averaged moments", 10_000] is None
     if can_plot():
         made.write_picture(tmp_path / "figure.png")
 

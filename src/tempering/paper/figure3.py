@@ -77,4 +77,4 @@ def _reference(rbm: RBM, data: np.ndarray, setting: Setting) -> Errors:
 def _draw(axes: Sequence[Any], theme: style.Theme, rows: list[Row]) -> None:
     for ax, panel in zip(axes, FIGURE3, strict=True):
         mine = [row for row in rows if row.panel == panel and row.quantity == "RMSE"]
-        draw_rmse(ax, theme, mine, FIGURE3[panel], f"{panel}; dotted: published", "Gibbs sweeps")
+        draw_rmse(ax, theme, mine, FIGURE3[panel], panel, "Gibbs sweeps")

@@ -85,5 +85,5 @@ def _knot(result: Result) -> float:
 
 def _draw(axes: Sequence[Any], theme: style.Theme, rows: list[Row], linear: Result) -> None:
     mine = [row for row in rows if row.quantity == "RMSE"]
-    draw_rmse(axes[0], theme, mine, FIGURE7, "dotted: published", "Gibbs sweeps")
+    draw_rmse(axes[0], theme, mine, FIGURE7, "uniform base", "Gibbs sweeps")
     transitions(linear, ax=axes[1], theme="light")

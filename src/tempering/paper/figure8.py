@@ -98,4 +98,4 @@ def _trained(data: np.ndarray, setting: Setting) -> RBM:
 def _draw(axes: Sequence[Any], theme: style.Theme, rows: list[Row]) -> None:
     for ax, panel in zip(axes, FIGURE8, strict=True):
         mine = [row for row in rows if row.panel == panel]
-        draw_rmse(ax, theme, mine, FIGURE8[panel], f"{panel}; dotted: published", "Gibbs sweeps")
+        draw_rmse(ax, theme, mine, FIGURE8[panel], panel, "Gibbs sweeps")

@@ -216,6 +216,8 @@ def draw_rmse(
         ax.plot([row.at for row in mine], [row.ours for row in mine], "o-", ms=4, color=colours[method], label=method)
         known = published.get(method, {})
         ax.plot([*known], [*known.values()], "x:", ms=5, color=colours[method], lw=1)
+    if any(published.get(row.method) for row in rows):
+        ax.plot([], [], "x:", ms=5, color=theme.faint, lw=1, label="published")
     ax.set(xscale="log", yscale="log", xlabel=xlabel, ylabel="RMSE", title=title)
     style.plain_log_ticks(ax.yaxis)
     style.add_legend(ax, theme, fontsize=7)
