@@ -17,6 +17,9 @@ from scipy.stats import binomtest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "experiments"))
 import ages
 
+from tempering.paper.figure7 import BOTH_WAYS
+from tempering.paper.runs import REFERENCE_500
+
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "measured" / "results.md"
@@ -25,9 +28,9 @@ INTRODUCTION = """# Measured
 
 This page shows how accurate the estimates are, how often the intervals hold, and what everything costs. It is for
 readers who want evidence. Every table was made by a script in the repository, which is named above it together with the
-commit and the kind of machine; what the paper published was read off its figures by eye. A table that was made before
-the code it measures was changed says so. `make study` makes again what is not up to date, and goes on where it was
-interrupted.
+commit and the kind of machine; what the paper published was read off its figures by eye. A table that was put together
+from several runs, or was made before the code it measures was changed, says so there. `make study` makes again what is
+not up to date, and goes on where it was interrupted.
 
 *Claimed error* is the standard error that a run reports. *Coverage* is how often the interval contains the truth.
 *Good* counts the runs whose [verdict](../guides/verdicts.md) is good.
@@ -49,10 +52,11 @@ def page() -> str:
         accuracy(
             "Salakhutdinov's 784×500 RBM",
             "figure3",
-            "Figure 3 (left) of the paper, 100 chains and 100 rungs, against log Z = 451.25, a mean over "
+            f"Figure 3 (left) of the paper, 100 chains and 100 rungs, against log Z = {REFERENCE_500}, a mean over "
             "runs that are many and long. The paper's values are read off its figure, to about 10 %.",
         ),
         if_run("reference", reference),
+        if_run("many_chains", many_chains),
         if_run("ais_needs", ais_needs),
         if_run("stuck", stuck),
         if_run("figure7", figure7),
@@ -72,8 +76,8 @@ def page() -> str:
         compared(
             "RTS and AIS at matched cost",
             "matched_cost",
-            "Salakhutdinov's 784×500 RBM, 100 chains, log Z = 451.25. Sweeps of RTS and of mixed Ẑ include 500 of "
-            "warm-up; AIS anneals in as many steps.",
+            f"Salakhutdinov's 784×500 RBM, 100 chains, log Z = {REFERENCE_500}. Sweeps of RTS and of mixed Ẑ include "
+            "the warm-up; AIS anneals in as many steps.",
         ),
         exact_answers(),
         if_run("tracking", tracking),
@@ -238,6 +242,24 @@ def reference() -> str:
     return section("The reference log Z", text, content["about"], "")
 
 
+def many_chains() -> str:
+    content = load("many_chains")
+    rows = [
+        [
+            name, number(row["rmse"]), f"{row['bias']:+.3f}", number(row["mean_std_error"]),
+            f"{row['good']} of {row['runs']}", number(row["good_covers"]), number(row["worst_good"]),
+            f"{row['seconds']:.1f}",
+        ]
+        for name, row in content["summaries"].items()
+    ]  # fmt: skip
+    header = ["", "RMSE", "bias", "mean claimed error", "verdict good", "95 % if good",
+              "worst if good, in claimed errors", "seconds"]  # fmt: skip
+    text = "The same RBM with few and with very many chains. " + off_in_words(
+        (name, row["good_covers"], row["good"]) for name, row in content["summaries"].items()
+    )
+    return section("Very many chains", text, content["about"], table(header, rows))
+
+
 def ais_needs() -> str:
     content = load("ais_needs")
     found = content["summaries"]
@@ -278,6 +300,15 @@ def stuck() -> str:
     return section("Runs that get stuck", text, content["about"], table(header, rows))
 
 
+FIGURE7_STARTS = {
+    "geometric": "Geometric: after an annealing pass of 1000 steps, whose Ẑ was then corrected in 30 equilibration "
+    "stages of 150 sweeps.",
+    "geometric, annealed both ways": f"Both ways: after passes of {BOTH_WAYS.anneal_steps:,} steps up and "
+    "as many down, on linear rungs with equal weights.",
+    "averaged moments": "[Averaged moments](../guides/paths_rbm.md): nine knots, after a pass of 1000 steps.",
+}
+
+
 def figure7() -> str:
     content = load("figure7")
     rows = [
@@ -291,10 +322,10 @@ def figure7() -> str:
     header = ["path", "RMSE", "bias", "mean claimed error", "verdict good", "round trips a chain", "knot named at β",
               "time of a run"]  # fmt: skip
     text = (
-        "Figure 7 of the paper: the same RBM from a uniform base, 10,000 sweeps after an annealing pass of 1000 steps: "
-        "along the geometric path, whose Ẑ was then corrected in 30 equilibration stages of 150 sweeps, and along "
-        "[averaged moments](../guides/paths_rbm.md) with nine knots. The paper's RMSE at 10,000 sweeps "
-        "is 3.5 for RTS and 7 for AIS, read off its figure. Training the knots, once, is not in the time."
+        "Figure 7 of the paper: the same RBM from a uniform base, 10,000 sweeps. "
+        + " ".join(FIGURE7_STARTS[name] for name in content["summaries"])
+        + " The paper's RMSE at 10,000 sweeps is 3.5 for RTS and 7 for AIS, read off its figure. Training the knots, "
+        "once, is not in the time."
     )
     return section("A uniform base", text, content["about"], table(header, rows))
 
@@ -471,6 +502,10 @@ def off_in_words(rows: Iterable[tuple[str, float | None, int]], runs_that: str =
 def reproduced(name: str) -> str:
     """A figure of the paper: our numbers beside the published ones."""
     content = load(name)
+    quick = "This is the quick form. " if content["is_quick"] else ""
+    text = f"{quick}{' '.join(content['notes'])}\n\n![{content['title']}](../figures/{name}.svg)"
+    if all(row["published"] is None for row in content["rows"]):
+        return section(content["title"], text, content["about"], by_place(content["rows"]))
     rows = [
         [
             f"{row['panel']}: {row['method']}", f"{row['at']:g}", row["quantity"].replace("|", "\\|"),
@@ -480,9 +515,17 @@ def reproduced(name: str) -> str:
         for row in content["rows"]
     ]  # fmt: skip
     header = ["", "at", "", "ours", "published", "", "runs"]
-    quick = "This is the quick form. " if content["is_quick"] else ""
-    text = f"{quick}{' '.join(content['notes'])}\n\n![{content['title']}](../figures/{name}.svg)"
     return section(content["title"], text, content["about"], table(header, rows))
+
+
+def by_place(rows: list[dict[str, Any]]) -> str:
+    """Numbers that have no published ones beside them: a line for each place on the axis, a column for each kind."""
+    kinds = list(dict.fromkeys((row["quantity"], row["panel"]) for row in rows))
+    found = {(row["at"], row["quantity"], row["panel"]): f"{row['ours']:.3g}" for row in rows}
+    places = {row["at"]: row["method"] for row in rows}
+    lines = [[name, *(found.get((at, *kind), "–") for kind in kinds)] for at, name in places.items()]
+    header = [f"{quantity}, {panel}".replace("|", "\\|") for quantity, panel in kinds]
+    return f"Means over {rows[0]['runs']} runs.\n\n" + table(["", *header], lines)
 
 
 def age(result: str) -> str:

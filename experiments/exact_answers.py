@@ -1,11 +1,10 @@
 """Models of every kind whose log Z is known, each in one call with default settings.
 
-    python experiments/exact_answers.py [--seeds 5]
+    python experiments/exact_answers.py [--seeds 5] [--jobs 1]
 
 Prints a table and writes benchmarks/results/exact_answers.json. The NumPyro and PyMC rows need those packages.
 """
 
-import argparse
 from collections.abc import Callable
 from typing import Any
 
@@ -126,24 +125,35 @@ TARGETS: dict[str, Callable[[], tuple[tp.AbstractModel, float]]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = repeats.study_parser(__doc__)
     parser.add_argument("--seeds", type=int, default=5)
     arguments = parser.parse_args()
-    repeats.use_all_cores()
-    table, rows = {}, {}
-    for name, make in TARGETS.items():
-        model, exact = make()
-        rows[name] = repeats.repeat(model, None, exact, range(arguments.seeds))
-        table[name] = row(exact, rows[name])
-        print(name, table[name], flush=True)
+    names = [name for name in TARGETS if arguments.only in name]
+    if arguments.jobs > 1:
+        rows = repeats.in_processes(__file__, names, arguments.jobs, ["--seeds", str(arguments.seeds)])
+    else:
+        if arguments.rows is None:  # else other processes have the other cores
+            repeats.use_all_cores()
+        rows = {name: runs_of(name, arguments.seeds) for name in names}
+    if arguments.rows is not None:
+        repeats.dump(arguments.rows, rows)
+        return
+    table = {name: row(part) for name, part in rows.items()}
+    repeats.print_table(table)
     repeats.write("exact_answers", table, rows)
 
 
-def row(exact: float, runs: list[dict[str, Any]]) -> dict[str, Any]:
+def runs_of(name: str, num_seeds: int) -> list[dict[str, Any]]:
+    """All runs of a model, with its exact log Z."""
+    model, exact = TARGETS[name]()
+    return [run | {"exact": exact} for run in repeats.repeat(model, None, exact, range(num_seeds))]
+
+
+def row(runs: list[dict[str, Any]]) -> dict[str, Any]:
     """What a table shows of one model; the seconds of the first run are mostly those of compiling."""
     off = [abs(run["error"]) / run["std_error"] for run in runs]
     return {
-        "exact": exact,
+        "exact": runs[0]["exact"],
         "runs": len(runs),
         "rmse": float(np.sqrt(np.mean([run["error"] ** 2 for run in runs]))),
         "largest_std_error": max(run["std_error"] for run in runs),

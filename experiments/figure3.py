@@ -7,8 +7,6 @@ values and writes benchmarks/results/figure3.json. log Z is that of experiments/
 """
 
 import argparse
-from pathlib import Path
-from typing import Any
 
 import repeats
 
@@ -20,24 +18,13 @@ PAPER = {1000: 0.42, 10_000: 0.11, 100_000: 0.05}  # read off the figure, to abo
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = repeats.seeds_parser(__doc__, num_seeds=50)
     parser.add_argument("--sweeps", type=int, nargs="+", default=[1000, 3000, 10_000])
-    parser.add_argument("--seeds", type=int, default=50)
-    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--warmup", default="sequential", choices=["sequential", "annealed", "iterations"])
-    parser.add_argument("--jobs", type=int, default=1, help="processes that share the seeds")
-    parser.add_argument("--rows", type=Path, help="write the runs there, and no table")
     arguments = parser.parse_args()
-    seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
-    if arguments.jobs > 1:
-        options = ["--warmup", arguments.warmup, "--sweeps", *map(str, arguments.sweeps)]
-        rows = repeats.in_seed_ranges(__file__, seeds, arguments.jobs, options)
-    else:
-        if arguments.rows is None:  # else other processes have the other cores
-            repeats.use_all_cores()
-        rows = runs_of(arguments.sweeps, seeds, arguments.warmup)
+    options = ["--warmup", arguments.warmup, "--sweeps", *map(str, arguments.sweeps)]
+    rows = repeats.shared_out(__file__, arguments, options, lambda seeds: runs_of(arguments, seeds))
     if arguments.rows is not None:
-        repeats.dump(arguments.rows, rows)
         return
     summaries = {
         name: repeats.summary(part) | {"paper_rmse": PAPER.get(int(name.split()[0]))} for name, part in rows.items()
@@ -46,16 +33,20 @@ def main() -> None:
     repeats.write("figure3" if arguments.warmup == "sequential" else f"figure3_{arguments.warmup}", summaries, rows)
 
 
-def runs_of(lengths: list[int], seeds: range, warmup: str) -> dict[str, list[dict[str, Any]]]:
-    """All runs, by their number of sweeps."""
+def runs_of(arguments: argparse.Namespace, seeds: range) -> repeats.Rows:
+    """All runs, by their number of sweeps. Those of one length are printed when they are done."""
+    lengths = arguments.sweeps
     rbm, base = tp.load(repeats.DATA / "rbm_mnist_cd25_500.npz"), repeats.mnist_base()
     settings = [(num_sweeps, "ends:0.1") for num_sweeps in lengths] + [(max(lengths), "ends:0.2")]
-    return {
-        f"{num_sweeps} sweeps" + ("" if prior == "ends:0.1" else f", {prior}"): repeats.repeat(
-            rbm, base, LOG_Z, seeds, num_sweeps=num_sweeps, warmup=warmup, rung_weights=prior
-        )
-        for num_sweeps, prior in settings
-    }
+    rows = {}
+    for num_sweeps, prior in settings:
+        name = f"{num_sweeps} sweeps" + ("" if prior == "ends:0.1" else f", {prior}")
+        how = {"num_sweeps": num_sweeps, "warmup": arguments.warmup, "rung_weights": prior}
+        rows[name] = repeats.repeat(rbm, base, LOG_Z, seeds, **how)
+        print(name, repeats.summary(rows[name]), flush=True)
+        if arguments.rows is not None:
+            repeats.dump(arguments.rows, rows)  # what a study that is cut short leaves behind
+    return rows
 
 
 if __name__ == "__main__":

@@ -1,44 +1,133 @@
 """The figures of the paper in full: the same as `tempering reproduce`, with the results kept in the repository.
 
-    python experiments/figures.py fig1 fig2 ... | all [--quick]
+    python experiments/figures.py fig1 fig2 ... | all [--quick] [--jobs 1] [--parts build/parts] [--out build/figures]
 
-Writes benchmarks/results/paper_fig1.json and docs/figures/paper_fig1.svg, and so on. `tempering.paper` has the figures.
+Writes benchmarks/results/paper_fig1.json and docs/figures/paper_fig1.svg, and so on; CSV and PNG files go to `--out`.
+`tempering.paper` has the figures. A figure is made in pieces. Each is written to `--parts` when it is done, and is not
+made again by the same code: a run that was interrupted goes on where it stopped, and `--jobs` processes share the
+pieces. On a machine with an accelerator one process is enough for figures 3, 7 and 8.
 """
 
 import argparse
+import collections
+import contextlib
+import hashlib
 import json
+import math
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import ages
 import repeats
 
 from tempering.paper import FIGURES, Made, Setting
 
+Piece = dict[str, list[float]]
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("figures", nargs="+", choices=[*FIGURES, "all"])
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that share the pieces")
+    parser.add_argument("--parts", type=Path, default=repeats.ROOT / "build" / "parts", help="where pieces are kept")
+    parser.add_argument("--out", type=Path, default=repeats.ROOT / "build" / "figures", help="for CSV and PNG files")
     arguments = parser.parse_args()
-    repeats.use_all_cores()
-    setting = Setting(repeats.DATA, arguments.quick, lambda line: print(line, flush=True))
+    is_worker = repeats.is_part()
+    if not is_worker:
+        repeats.use_all_cores()
     for name in FIGURES if "all" in arguments.figures else arguments.figures:
-        keep(name, FIGURES[name].make(setting), arguments.quick)
+        parts = arguments.parts / f"{name}-{'quick' if arguments.quick else 'full'}-{_digest()}"
+        parts.mkdir(parents=True, exist_ok=True)
+        if not is_worker:
+            for lock in parts.glob("*.lock"):  # of processes that are no more
+                lock.unlink()
+            _in_workers(name, arguments)
+        setting = Setting(
+            repeats.DATA, arguments.quick, lambda line: print(line, flush=True), keeper(parts, is_worker=is_worker)
+        )
+        made = FIGURES[name].make(setting)
+        if not is_worker:
+            keep(name, made, arguments.quick, arguments.out, parts)
 
 
-def keep(name: str, made: Made, is_quick: bool) -> None:
+def _in_workers(name: str, arguments: argparse.Namespace) -> None:
+    """Have other processes make the pieces of a figure."""
+    if arguments.jobs == 1:
+        return
+    command = [sys.executable, __file__, name, "--parts", str(arguments.parts), *["--quick"] * arguments.quick]
+    workers = [
+        subprocess.Popen(command, env=repeats.environment_of_part(number, arguments.jobs))
+        for number in range(arguments.jobs)
+    ]
+    for worker in workers:
+        worker.wait()  # pieces that a worker has not made are made here
+
+
+def keeper(parts: Path, *, is_worker: bool) -> Callable[[str, Callable[[], Piece], bool], Piece]:
+    """What makes a piece of a figure, or reads it if it was made before. A worker leaves those of others alone."""
+
+    def kept(name: str, make: Callable[[], Piece], is_needed: bool) -> Piece:
+        file = parts / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}.json"
+        if is_worker and not file.exists() and not _claimed(file.with_suffix(".lock")):
+            if not is_needed:
+                return collections.defaultdict(lambda: [math.nan])
+            while not file.exists():
+                time.sleep(0.5)
+        if not file.exists():
+            started = time.perf_counter()
+            found = make()
+            content = {"name": name, "seconds": time.perf_counter() - started, "found": found}
+            unfinished = file.with_suffix(f".{os.getpid()}")
+            unfinished.write_text(json.dumps(content, ensure_ascii=False))
+            unfinished.replace(file)
+        return json.loads(file.read_text())["found"]
+
+    return kept
+
+
+def _claimed(lock: Path) -> bool:
+    """Whether this process is the first to claim a piece."""
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(lock, os.O_CREAT | os.O_EXCL))
+        return True
+    return False
+
+
+def _digest() -> str:
+    """Of all code that can change a number."""
+    modules = [file.relative_to(ages.PACKAGE).with_suffix("").as_posix() for file in ages.PACKAGE.rglob("*.py")]
+    shown = ("cli/", "plots/", "progress/", "report/", "_version", "_errors")
+    digests = [f"{name}={ages.digest_of(name)}" for name in sorted(modules) if not name.startswith(shown)]
+    return hashlib.sha256(" ".join(digests).encode()).hexdigest()[:12]
+
+
+def keep(name: str, made: Made, is_quick: bool, out: Path, parts: Path) -> None:
     """Write the numbers and the picture of one figure."""
     rows = [row._asdict() | {"outcome": row.outcome} for row in made.rows]
     for row in rows:
         print(row, flush=True)
     about, own = repeats.about(), FIGURES[name].__name__.partition(".")[2]
-    about["code"] += f" {own}={ages.digest_of(own)}"
+    about["code"] += "".join(f" {module}={ages.digest_of(module)}" for module in (own, "paper.runs"))
+    about["seconds"] = max(about["seconds"], round(sum(_content(file)["seconds"] for file in parts.glob("*.json"))))
     content = {
         "about": about, "is_quick": is_quick, "title": made.title, "notes": made.notes, "rows": rows,
     }  # fmt: skip
-    repeats.RESULTS.mkdir(parents=True, exist_ok=True)
+    for directory in (repeats.RESULTS, repeats.FIGURES, out):
+        directory.mkdir(parents=True, exist_ok=True)
     (repeats.RESULTS / f"paper_{name}.json").write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
-    repeats.FIGURES.mkdir(parents=True, exist_ok=True)
     made.write_picture(repeats.FIGURES / f"paper_{name}.svg")
+    made.write_picture(out / f"paper_{name}.png")
+    made.write_csv(out / f"paper_{name}.csv")
+
+
+def _content(file: Path) -> dict[str, Any]:
+    return json.loads(file.read_text())
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,31 @@ DATA = ROOT.parent / "shared" / "data"
 RESULTS = ROOT / "benchmarks" / "results"
 FIGURES = ROOT / "docs" / "figures"
 _STARTED = time.monotonic()
+_SHARE = "STUDY_SHARE"  # in the environment of a process that does a part of a study: its number, and of how many
 _used_by_parts: set[str] = set()  # code of processes that made a part of the rows
+Rows = dict[str, list[dict[str, Any]]]  # the runs of each setting
 LEVELS = (0.5, 0.8, 0.95)  # of the intervals whose coverage is counted
+
+
+def environment_of_part(number: int, num_jobs: int) -> dict[str, str]:
+    """For one of the processes that share a study: its cores, and of an accelerator's memory what it needs."""
+    return os.environ | {_SHARE: f"{number} {num_jobs}", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+
+
+def is_part() -> bool:
+    """Whether this process does a part of a study for another one."""
+    return _SHARE in os.environ
+
+
+def _take_share_of_cores() -> None:
+    """Before JAX looks how many there are."""
+    if is_part() and hasattr(os, "sched_setaffinity"):
+        number, num_jobs = map(int, os.environ[_SHARE].split())
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, cores[number % min(num_jobs, len(cores)) :: num_jobs])
+
+
+_take_share_of_cores()
 
 
 def use_all_cores() -> None:
@@ -149,25 +173,44 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def compared(comparison: tp.Comparison) -> dict[str, dict[str, Any]]:
-    """A row per method of a comparison with repeats."""
-    rts = comparison.summary("rts")["rmse"]
-    rows = {}
-    for entry in comparison.entries:
-        found = comparison.summary(entry.method.name)
-        rows[entry.method.name] = {
-            "runs": len(comparison.repeats),
-            "rmse": found["rmse"],
-            "rmse_to_rts": found["rmse"] / rts,
-            "bias": found["bias"],
-            "bias_std_error": found["bias_std_error"],
-            "mean_std_error": found["mean_std_error"],
-            "coverage": found["coverage"],
-            "good": found["good"],
-            "sweeps": entry.num_sweeps,
-            "seconds": found["seconds"],
-        }
+def compared_rows(comparison: tp.Comparison) -> Rows:
+    """The runs of each method in a comparison with a known log Z, one a seed."""
+    rows, truth = Rows(), comparison.truth
+    assert truth is not None
+    for side in comparison.repeats:
+        for entry in side.entries:
+            run = {
+                "seed": side.seed,
+                "error": entry.answer.log_z - truth,
+                "std_error": entry.answer.std_error,
+                "covers": _holds(entry.answer.interval, truth),
+                "verdict": entry.verdict.label,
+                "sweeps": entry.num_sweeps,
+                "seconds": entry.seconds,
+            }
+            rows.setdefault(entry.method.name, []).append(run)
     return rows
+
+
+def compared(rows: Rows) -> dict[str, dict[str, Any]]:
+    """A row per method; where the name goes on after a comma, RMSEs are compared with RTS of the same ending."""
+    summaries = {}
+    for name, runs in rows.items():
+        errors = np.array([run["error"] for run in runs])
+        rts = rows["".join(["rts", *name.partition(",")[1:]])]
+        summaries[name] = {
+            "runs": len(runs),
+            "rmse": float(np.sqrt(np.mean(errors**2))),
+            "rmse_to_rts": float(np.sqrt(np.mean(errors**2) / np.mean([run["error"] ** 2 for run in rts]))),
+            "bias": float(errors.mean()),
+            "bias_std_error": float(errors.std(ddof=1) / len(errors) ** 0.5),
+            "mean_std_error": float(np.mean([run["std_error"] for run in runs])),
+            "coverage": float(np.mean([run["covers"] for run in runs])),
+            "good": sum(run["verdict"] == "good" for run in runs),
+            "sweeps": runs[0]["sweeps"],
+            "seconds": float(np.mean([run["seconds"] for run in runs])),
+        }
+    return summaries
 
 
 def print_table(summaries: dict[str, dict[str, Any]]) -> None:
@@ -206,13 +249,36 @@ def study_parser(doc: str | None) -> argparse.ArgumentParser:
     return parser
 
 
+def seeds_parser(doc: str | None, num_seeds: int) -> argparse.ArgumentParser:
+    """The arguments of a study whose seeds may be shared out to processes, see `shared_out`."""
+    parser = argparse.ArgumentParser(description=doc)
+    parser.add_argument("--seeds", type=int, default=num_seeds)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1, help="processes that share the seeds")
+    parser.add_argument("--rows", type=Path, help="write the runs there, and no table")
+    return parser
+
+
+def shared_out(script: str, asked: argparse.Namespace, options: list[str], runs_of: Callable[[range], Rows]) -> Rows:
+    """All rows of a study: by processes of their own, or here; where `--rows` is given, they are written there."""
+    seeds = range(asked.first_seed, asked.first_seed + asked.seeds)
+    if asked.jobs > 1:
+        return in_seed_ranges(script, seeds, asked.jobs, options)
+    if asked.rows is None:  # else other processes have the other cores
+        use_all_cores()
+    rows = runs_of(seeds)
+    if asked.rows is not None:
+        dump(asked.rows, rows)
+    return rows
+
+
 def in_processes(script: str, names: list[str], num_jobs: int, options: list[str]) -> dict[str, Any]:
     """The rows of each problem by a process of its own, a few at a time: `script --only NAME --rows FILE OPTIONS`."""
     parts = _by_processes(script, [["--only", name, *options] for name in names], num_jobs)
     return {name: part[name] for name, part in zip(names, parts, strict=True)}
 
 
-def in_seed_ranges(script: str, seeds: range, num_jobs: int, options: list[str]) -> dict[str, list[dict[str, Any]]]:
+def in_seed_ranges(script: str, seeds: range, num_jobs: int, options: list[str]) -> Rows:
     """All rows, the seeds shared out to processes: `script --first-seed N --seeds M --rows FILE OPTIONS`."""
     ranges = [part for part in np.array_split(seeds, num_jobs) if part.size]
     asked = [["--first-seed", str(part[0]), "--seeds", str(part.size), *options] for part in ranges]
@@ -225,7 +291,8 @@ def _by_processes(script: str, asked: list[list[str]], num_jobs: int) -> list[di
 
         def one(number: int) -> dict[str, Any]:
             file = Path(directory) / f"{number}.json"
-            subprocess.run([sys.executable, script, "--rows", str(file), *asked[number]], check=True)
+            command = [sys.executable, script, "--rows", str(file), *asked[number]]
+            subprocess.run(command, check=True, env=environment_of_part(number, num_jobs))
             return parse(file)
 
         return list(pool.map(one, range(len(asked))))

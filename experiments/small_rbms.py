@@ -1,6 +1,6 @@
 """MNIST RBMs with 10, 15 and 20 hidden units, whose log Z is exact: error and coverage over seeds.
 
-    python experiments/small_rbms.py [--sweeps 2000] [--seeds 20] [--warmup annealed|iterations]
+    python experiments/small_rbms.py [--sweeps 2000] [--seeds 20] [--warmup sequential|annealed|iterations]
 
 Prints a table and writes benchmarks/results/small_rbms.json.
 """
@@ -17,7 +17,7 @@ def main() -> None:
     parser.add_argument("--sweeps", type=int, default=2000)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--warmup", default="annealed", choices=["annealed", "iterations"])
+    parser.add_argument("--warmup", default="sequential", choices=["sequential", "annealed", "iterations"])
     arguments = parser.parse_args()
     repeats.use_all_cores()
     base = repeats.mnist_base()
@@ -31,7 +31,8 @@ def main() -> None:
         )
         summaries[name] = repeats.summary(rows[name])
     repeats.print_table(summaries)
-    repeats.write("small_rbms" if arguments.warmup == "annealed" else "small_rbms_iterations", summaries, rows)
+    name = "small_rbms" if arguments.warmup == "sequential" else f"small_rbms_{arguments.warmup}"
+    repeats.write(name, summaries, rows)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,9 @@ from scipy.special import logsumexp
 import checks
 import exact
 import tempering as tp
+from tempering._logspace import log_mean_exp
 from tempering.estimators import Sandwich, raise_bound, raise_log_likelihood, reverse_ais
+from tempering.estimators.both_ways import log_z_from_both_ways
 from tempering.kernels import AbstractMove, AnnealDown, AnnealState, AnnealUp, Position, positions_at_target
 from tempering.ladder import AbstractPath
 from tempering.stats import MAX_BLOCK_STEPS, AnnealRecord, AnnealWeights
@@ -319,6 +321,38 @@ def test_batches_are_tenths_of_the_chains():
     by_chain = weights.std(ddof=1) / 5 / weights.mean()
     assert answer.std_error == pytest.approx(max(by_batch, by_chain), abs=TOLERANCE)
     assert answer.dof == (9 if by_batch > by_chain else 24)
+
+
+def test_passes_both_ways_give_the_exact_ratios_at_every_rung():
+    """Every pass as often as it is likely, so that no noise is left but that of whole numbers.
+
+    Kills: passes up and down mixed up, a weight down that is not turned round, the numbers of passes swapped, the
+    weight of the whole pass in place of that to a rung.
+    """
+    passes, matrices = _all_passes()
+    flat = passes.reshape(-1, NUM_RUNGS)
+    steps = np.prod([matrices[k][flat[:, k - 1], flat[:, k]] for k in range(1, NUM_RUNGS)], axis=0)
+    back = np.prod([matrices[k][flat[:, k], flat[:, k - 1]] for k in range(1, NUM_RUNGS)], axis=0)
+    likely_up = np.exp(TABLE[flat[:, 0], 0] - LOG_Z[0]) * steps
+    likely_down = np.exp(TABLE[flat[:, -1], -1] - LOG_Z[-1]) * back
+    increments = np.array([TABLE[flat[:, k - 1], k] - TABLE[flat[:, k - 1], k - 1] for k in range(1, NUM_RUNGS)]).T
+    up = np.cumsum(np.pad(increments, ((0, 0), (1, 0))), axis=1)
+    up = np.repeat(up, np.round(3e5 * likely_up).astype(int), axis=0)
+    down = AnnealWeights(-increments[:, ::-1]).log_weights_down()
+    down = np.repeat(down, np.round(1e5 * likely_down).astype(int), axis=0)
+    np.testing.assert_allclose(log_z_from_both_ways(up, down), LOG_Z - LOG_Z[0], atol=1e-3)
+    np.testing.assert_allclose(log_mean_exp(up, axis=0), LOG_Z - LOG_Z[0], atol=1e-3)  # these are the right passes
+    np.testing.assert_allclose(log_mean_exp(down, axis=0), LOG_Z - LOG_Z[-1], atol=1e-3)
+
+
+def test_passes_that_lag_by_as_much_both_ways_meet_in_the_middle():
+    """Kills: the passes up alone, the passes down alone."""
+    up = np.array([[0.0, 1.0, 2.0], [0.0, 1.0, 2.0]])
+    down = np.array([[-12.0, -9.0, 0.0], [-12.0, -9.0, 0.0]])
+    np.testing.assert_allclose(log_z_from_both_ways(up, down)[[0, 2]], [0.0, 7.0], atol=1e-9)
+    assert np.isnan(log_z_from_both_ways(np.array([[0.0, np.nan, 1.0]]), down)).all()
+    with pytest.raises(tp.InputError, match="passes down 0 at the target"):
+        log_z_from_both_ways(up, up)
 
 
 def test_reverse_ais_errs_high_where_ais_errs_low():

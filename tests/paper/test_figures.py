@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import re
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,9 +12,11 @@ from scipy.io import savemat
 
 import tempering as tp
 from pages import ROOT
-from tempering.paper import FIGURES, Made, Row, Setting, datasets, figure4, figure6, published
+from pictured import rbm_result
+from tempering.estimators import ais, raise_bound
+from tempering.paper import FIGURES, Made, Row, Setting, datasets, figure4, figure6, figure7, published, runs
 from tempering.plots import can_plot
-from tempering.stats import BlockedStats
+from tempering.stats import AnnealWeights, BlockedStats
 
 
 def test_every_figure_is_listed_and_can_be_drawn(tmp_path):
@@ -73,6 +76,112 @@ def test_picked_draws_give_the_statistics_of_a_run():
 
 def test_the_exact_curve_of_figure_6_ends_where_it_should():
     np.testing.assert_allclose(figure6.exact_log_z(np.array([0.0, 1.0])), 0.0, atol=1e-6)
+
+
+class _Small(Setting):
+    """RBMs and rows of a dozen bits in place of the paper's."""
+
+    def mnist_rbm(self, num_hidden: int) -> tp.RBM:
+        rng = np.random.default_rng(num_hidden)
+        return tp.RBM(rng.normal(size=(12, 3)), rng.normal(size=12), rng.normal(size=3))
+
+    def salakhutdinov_rbm(self) -> tp.RBM:
+        return self.mnist_rbm(500)
+
+    def mnist_rows(self) -> np.ndarray:
+        return np.random.default_rng(0).integers(0, 2, (300, 12))
+
+
+_SIZES = {"weights": 36, "vbias": 12, "hbias": 3}
+
+
+class _Kept(dict):
+    """A piece whose every entry has two errors, 0.3 and −0.1; of the sizes of an RBM where that is asked for."""
+
+    def __missing__(self, name: str) -> list[float]:
+        return [0.1] * _SIZES[name] if name in _SIZES else [0.3, -0.1]
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def items(self):
+        return [(name, self[name]) for name in ("RTS", "TS", "MBAR", "TI", "TI-RB")]
+
+
+@pytest.mark.parametrize(("name", "num_pieces"), [("fig2", 20), ("fig3", 25), ("fig4", 14), ("fig8", 8)])
+def test_a_figure_is_made_of_its_pieces(name, num_pieces, tmp_path):
+    """In full, with every piece kept from before. Kills: two pieces of one name, an RMSE of other errors, no pieces."""
+    asked = []
+
+    def keep(piece, make, is_needed):
+        asked.append(piece)
+        return _Kept()
+
+    made = FIGURES[name].make(_Small(tmp_path, False, keep=keep))
+    assert len(asked) == len(set(asked)) == num_pieces
+    found = [row for row in made.rows if row.quantity == "RMSE"]
+    assert found
+    np.testing.assert_allclose([row.ours for row in found], np.sqrt((0.3**2 + 0.1**2) / 2))
+    made.write_csv(tmp_path / "figure.csv")
+    if can_plot():
+        made.write_picture(tmp_path / "figure.png")
+
+
+def test_figure_7_is_made_of_its_pieces(monkeypatch, tmp_path):
+    """As above, without its own run. Kills: a published value beside averaged moments, none beside our own RTS."""
+    monkeypatch.setattr(figure7, "estimate", lambda *args, **settings: rbm_result())
+    monkeypatch.setattr(tp.MomentAveragedRBM, "fitted", lambda rbm, base, num_knots: rbm)
+    asked = []
+
+    def keep(piece, make, is_needed):
+        asked.append(piece)
+        return _Kept()
+
+    made = figure7.make(_Small(tmp_path, False, keep=keep))
+    assert len(asked) == len(set(asked)) == 19
+    known = {(row.method, row.at): row.published for row in made.rows if row.quantity == "RMSE"}
+    assert known["RTS, annealed both ways", 10_000] == known["RTS", 10_000] == 3.5
+    assert known["AIS", 10_000] == 7.0
+    assert known["RTS, averaged moments", 10_000] is None
+    if can_plot():
+        made.write_picture(tmp_path / "figure.png")
+
+
+def test_methods_that_read_the_same_runs_are_those_of_a_comparison():
+    """Kills: a method that reads another's run, errors by another seed, a statistic that was not kept."""
+    rbm, base = tp.load_example()
+    how = {"num_chains": 10, "num_sweeps": 40, "num_rungs": 5, "warmup": tp.AnnealedStart(8, (4,))}
+    found = runs.read_errors(rbm, base, 1.0, (3, 4), ["rts", "ti_rb"], **how)
+    sides = tp.compare(rbm, base, methods="rts,ti_rb", seed=3, repeats=2, truth=1.0, progress=False, **how).repeats
+    for method in ("rts", "ti_rb"):
+        values = [next(e for e in side.entries if e.method.name == method).answer.log_z for side in sides]
+        np.testing.assert_array_equal(found[method], np.array(values) - 1.0)
+
+
+def test_repeats_of_annealing_are_cut_from_one_run(monkeypatch):
+    """Against the estimators. Kills: passes of one repeat in another, a sign, the weights of a part of the pass."""
+    monkeypatch.setattr(runs, "NUM_PASSES", 4)
+    rbm, base = tp.load_example()
+    path = rbm.path(base, np.linspace(0, 1, 31))
+    weights = AnnealWeights(np.random.default_rng(0).normal(size=(8, 30)))
+
+    class _Block(NamedTuple):
+        record: Any
+
+    class _Record(NamedTuple):
+        part: AnnealWeights
+
+        def on_host(self):
+            return self.part
+
+    halves = [_Block(_Record(AnnealWeights(weights.log_increments[:, part]))) for part in (slice(0, 12), slice(12, 30))]
+    monkeypatch.setattr(runs, "run_chains", lambda *args, **kwargs: iter(halves))
+    rows = np.random.default_rng(1).integers(0, 2, (50, 64))
+    for repeat, part in enumerate((slice(0, 4), slice(4, 8))):
+        up = ais(weights.log_weights()[part], log_z_base=path.log_z_base()).log_z
+        np.testing.assert_allclose(runs.ais_errors(rbm, base, 2.0, 30, (0, 1))[repeat], up - 2.0)
+        down = raise_bound(weights.log_weights_down()[part], log_z_base=path.log_z_base()).log_z
+        np.testing.assert_allclose(runs.raise_errors(rbm, base, 2.0, 30, (0, 1), rows)[repeat], down - 2.0)
 
 
 # Data.

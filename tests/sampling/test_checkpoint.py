@@ -34,6 +34,7 @@ WARMUPS = {
         min_gibbs_equilibration=2,
     ),
     "annealed": tp.AnnealedStart(anneal_steps=4, equilibration_steps=(2, 2)),
+    "annealed both ways": tp.AnnealedStart(anneal_steps=4, equilibration_steps=(2, 2), returns=True),
     "iterations": tp.InitialIterations(steps=4, max_iterations=2),
 }
 QUICK = {"num_chains": 20, "num_sweeps": 6, "num_rungs": 4, "seed": 3, "warmup": WARMUPS["annealed"]}

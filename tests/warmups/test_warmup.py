@@ -8,6 +8,7 @@ from scipy import stats as scipy_stats
 import checks
 import exact
 import tempering as tp
+from tempering.estimators.both_ways import log_z_from_both_ways
 from tempering.estimators.tempered import log_occupancy
 from tempering.sampling import Setup, Stage
 from tempering.warmups.initial_iterations import is_flat
@@ -68,6 +69,21 @@ def test_kept_states_are_those_of_the_rung_where_chains_start(ladder):
     np.testing.assert_allclose(
         states.kept.field, states.kept.v @ np.asarray(path.weights) + np.asarray(path.hbias), atol=1e-5
     )
+
+
+def test_a_pass_back_down_joins_in_the_guess(ladder):
+    """Up, down, two tempered runs, sampling. Kills: the guess of one pass alone, a pass down from other states, a
+    tempered run left out, starts that are not those kept on the way up.
+    """
+    up, down, *tempered, last = _drive(tp.AnnealedStart(20, (10, 10), returns=True), ladder, 30, 40)
+    assert [stage.num_steps for stage in (up, down, *tempered, last)] == [20, 20, 10, 10, 40]
+    both = log_z_from_both_ways(up.recording.log_weights(), down.recording.log_weights_down())
+    fine, betas = (np.asarray(stage.ladder.path.betas, np.float64) for stage in (up, last))
+    np.testing.assert_allclose(tempered[0].ladder.log_z_guess, np.interp(betas, fine, both), atol=1e-5)
+    assert down.states.rung.max() == 0
+    first = np.asarray(down.recording.log_increments)[:, 0]
+    assert not np.allclose(first, -np.asarray(up.recording.log_increments)[:, -1])  # they have moved before
+    np.testing.assert_array_equal(down.kind.kept.v, up.states.kept.v)
 
 
 def test_each_settling_stage_starts_from_what_the_last_one_found(annealed, ladder):

@@ -15,8 +15,10 @@ from tempering.kernels import AbstractMove
 from tempering.models import AbstractModel
 from tempering.results import Result
 from tempering.sampling import AbstractWarmup, drive
+from tempering.stats import MOST_ALONE
 
-_AT_ONCE = 50  # replicates in one program; their records are all on the host at the end
+_AT_ONCE = 10**6  # chains times rungs of the runs in one program: their records are all on the host at the end
+_MOST_AT_ONCE = 100  # of these runs
 
 
 @suggests({
@@ -45,7 +47,8 @@ def estimate_many(
     results = list(tp.estimate_many(rbm, base=frequencies, seeds=range(100), num_sweeps=300))
     ```
 
-    On an accelerator the runs share their programs; on a CPU they come one by one, each with the bits of `estimate`.
+    On an accelerator many runs walk in one program, and come when all of them are done; an RBM's have the bits of
+    `estimate`. On a CPU they come one by one, each with these bits.
 
     Args:
         model: As for `estimate`, and so are all arguments but `seeds`.
@@ -66,8 +69,16 @@ def estimate_many(
     """
     settings = Settings(num_chains, num_sweeps, num_rungs, betas, rung_weights, warmup, method)
     job, numbers = Job(model, base, settings, move=move, keep_draws=keep_draws), list(seeds)
-    at_once = 1 if jax.default_backend() == "cpu" else _AT_ONCE
+    at_once = num_at_once(job)
     return _results(job, [numbers[start : start + at_once] for start in range(0, len(numbers), at_once)])
+
+
+def num_at_once(job: Job) -> int:
+    """How many runs share a program: one on a CPU, and where a run has so many chains that it joins their records."""
+    num_chains = job.settings.num_chains
+    if jax.default_backend() == "cpu" or num_chains > MOST_ALONE:
+        return 1
+    return max(1, min(_AT_ONCE // (num_chains * job.ladder.path.num_rungs), _MOST_AT_ONCE))
 
 
 def _results(job: Job, parties: list[list[int]]) -> Iterator[Result]:

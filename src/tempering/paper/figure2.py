@@ -9,7 +9,7 @@ import numpy as np
 from tempering.estimators.methods import METHODS, TemperedRun
 from tempering.ladder import power_betas
 from tempering.models import paper_mixture
-from tempering.paper.making import Made, Row, Setting, colours_of, rmse
+from tempering.paper.making import Errors, Made, Row, Setting, colours_of, rmse
 from tempering.paper.published import FIGURE2
 from tempering.paper.runs import one_chain, walked
 from tempering.plots import style
@@ -19,6 +19,7 @@ from tempering.warmups import AnnealedStart, InitialIterations, Tuned
 
 NUM_SAMPLES = (1100, 2000, 4000)
 NUM_RUNGS = 200
+_SHARE = 10  # seeds in one piece
 WARMUPS: dict[str, AbstractWarmup] = {
     "annealed start": Tuned(AnnealedStart(respaces=True)),
     "the paper's initial iterations": Tuned(InitialIterations(steps=50, max_iterations=20, min_iterations=5)),
@@ -29,11 +30,16 @@ def make(setting: Setting) -> Made:
     """One chain a run after a warm-up with 100 chains; all methods read the same draws. The truth is 0."""
     seeds, rows = range(setting.either(100, 10)), []
     for name, warmup in WARMUPS.items():
-        setting.say(f"{len(seeds)} runs after {name}")
-        runs = [_answers(seed, warmup) for seed in seeds]
+        errors: Errors = {name: [] for name in _names()}
+        for first in seeds[::_SHARE]:
+            some = seeds[first : first + _SHARE]
+            title = f"{name}, seeds {some[0]} to {some[-1]}"
+            part = setting.piece(title, lambda some=some, warmup=warmup: _errors(some, warmup))
+            for key, values in errors.items():
+                values += part[key]
         for method, values in FIGURE2.items():
             for i, at in enumerate(NUM_SAMPLES):
-                error = rmse([run[method][i] for run in runs])
+                error = rmse(errors[f"{method} {at}"])
                 rows.append(Row(name, method, at, "RMSE", error, float(np.exp(values[i])), len(seeds)))
     notes = (
         "The paper does not say how many rungs it used, nor how its chains began. Here 200 rungs are spaced by the "
@@ -45,15 +51,24 @@ def make(setting: Setting) -> Made:
     )
 
 
-def _answers(seed: int, warmup: AbstractWarmup) -> dict[str, list[float]]:
+def _errors(seeds: range, warmup: AbstractWarmup) -> Errors:
+    """log Z, which is 0, by method and number of samples."""
+    runs = [_answers(seed, warmup) for seed in seeds]
+    return {name: [run[name] for run in runs] for name in _names()}
+
+
+def _names() -> list[str]:
+    return [f"{method} {at}" for method in FIGURE2 for at in NUM_SAMPLES]
+
+
+def _answers(seed: int, warmup: AbstractWarmup) -> dict[str, float]:
     """log Z by each method after each number of samples."""
-    stage = one_chain(paper_mixture(), seed, power_betas(NUM_RUNGS), warmup)
-    found: dict[str, list[float]] = {name: [] for name in FIGURE2}
+    stage, found = one_chain(paper_mixture(), seed, power_betas(NUM_RUNGS), warmup), {}
     for num_samples in NUM_SAMPLES:
         stage = walked(dataclasses.replace(stage, num_steps=num_samples), seed, Keep(slopes=True, features=True))
         run = TemperedRun(stage.ladder.path, stage.recording)
-        for name in FIGURE2:
-            found[name].append(METHODS[name].answer(run, log_z_base=0.0).log_z)
+        for method in FIGURE2:
+            found[f"{method} {num_samples}"] = METHODS[method].answer(run, log_z_base=0.0).log_z
     return found
 
 

@@ -13,9 +13,9 @@ import numpy as np
 from tempering.estimators import mbar, rts, ti, ts
 from tempering.ladder import AbstractPath, Ladder, uniform_betas
 from tempering.models import RBM
-from tempering.paper.making import Made, Row, Setting, draw_rmse, rmse
+from tempering.paper.making import Errors, Made, Row, Setting, draw_rmse, rmse
 from tempering.paper.published import FIGURE4, FIGURE4_RUNGS
-from tempering.paper.runs import REFERENCE_500, compared_errors
+from tempering.paper.runs import REFERENCE_500, read_errors
 from tempering.plots import style
 from tempering.sampling import Setup, Stage, walk_stages
 from tempering.stats import BlockedStats, Keep, ReducedDraws, Travel
@@ -31,7 +31,6 @@ def make(setting: Setting) -> Made:
     """Linear rungs with equal weights."""
     rbm, base, rows = setting.salakhutdinov_rbm(), setting.mnist_rows().mean(axis=0), []
     for num_rungs in setting.either(FIGURE4_RUNGS, (6, 11, 26, 250)):
-        setting.say(f"K = {num_rungs}")
         rows += _bootstrapped(rbm, base, num_rungs, setting)
         rows += _own_runs(rbm, base, num_rungs, setting)
     notes = (
@@ -52,17 +51,30 @@ def make(setting: Setting) -> Made:
 def _own_runs(rbm: RBM, base: np.ndarray, num_rungs: int, setting: Setting) -> list[Row]:
     """Runs of 3000 sweeps of 100 chains, 300,000 draws, after a warm-up of their own."""
     seeds, length = range(setting.either(50, 2)), setting.either(3000, 1000)
-    methods = ",".join(m for m in OURS.values() if m != "mbar" or num_rungs <= setting.either(250, 26))
-    found = compared_errors(
-        rbm, base, REFERENCE_500, seeds, methods, num_sweeps=length, num_rungs=num_rungs, betas="uniform",
-        rung_weights="uniform",
+    methods = [m for m in OURS.values() if m != "mbar" or num_rungs <= setting.either(250, 26)]
+    found = setting.piece(
+        f"K = {num_rungs}, {len(seeds)} runs of their own",
+        lambda: read_errors(
+            rbm, base, REFERENCE_500, seeds, methods, num_sweeps=length, num_rungs=num_rungs, betas="uniform",
+            rung_weights="uniform",
+        ),
     )  # fmt: skip
     errors = {name: found[method] for name, method in OURS.items() if method in found}
     return [Row(PANELS[1], name, num_rungs, "RMSE", rmse(e), None, len(seeds)) for name, e in errors.items()]
 
 
 def _bootstrapped(rbm: RBM, base: np.ndarray, num_rungs: int, setting: Setting) -> list[Row]:
-    """The paper's design."""
+    """The paper's design. Of RTS also what the picks differ by among themselves, without the long run's own error."""
+    name = f"K = {num_rungs}, picks from a long run"
+    errors = setting.piece(name, lambda: _picked_errors(rbm, base, num_rungs, setting))
+    known = {name: dict(zip(FIGURE4_RUNGS, values, strict=True)).get(num_rungs) for name, values in FIGURE4.items()}
+    rows = [Row(PANELS[0], n, num_rungs, "RMSE", rmse(e), known[n], len(e)) for n, e in errors.items() if e]
+    scatter = [Row(PANELS[0], "RTS", num_rungs, "scatter", float(np.std(e)), None, len(e)) for e in [errors["RTS"]]]
+    return rows + scatter
+
+
+def _picked_errors(rbm: RBM, base: np.ndarray, num_rungs: int, setting: Setting) -> Errors:
+    """Errors of estimates from 10,000 draws each, which are picked at random from those of a long run."""
     stage = _long_run(rbm, base, num_rungs, setting.either(30_000, 2000))
     path = stage.ladder.path
     kept = stage.recording.features
@@ -70,7 +82,7 @@ def _bootstrapped(rbm: RBM, base: np.ndarray, num_rungs: int, setting: Setting) 
     slope_matrix = _slope_matrix(path)
     num_picks, rng = setting.either(200, 20), np.random.default_rng(0)
     num_mbar = setting.either(20, 4 if num_rungs <= 26 else 0)  # as in the paper, fewer, for they take long
-    errors: dict[str, list[float]] = {name: [] for name in OURS}
+    errors: Errors = {name: [] for name in OURS}
     for number in range(num_picks):
         picked = rng.integers(0, len(rungs), NUM_DRAWS)
         draws = features[picked].astype(np.float64), rungs[picked]
@@ -80,8 +92,7 @@ def _bootstrapped(rbm: RBM, base: np.ndarray, num_rungs: int, setting: Setting) 
             answers["MBAR"] = mbar(ReducedDraws(draws[0][:, None], path.feature_matrix(), draws[1][:, None]))
         for name, answer in answers.items():
             errors[name].append(answer.log_z + path.log_z_base() - REFERENCE_500)
-    known = {name: dict(zip(FIGURE4_RUNGS, values, strict=True)).get(num_rungs) for name, values in FIGURE4.items()}
-    return [Row(PANELS[0], n, num_rungs, "RMSE", rmse(e), known[n], len(e)) for n, e in errors.items() if e]
+    return errors
 
 
 def _long_run(rbm: RBM, base: np.ndarray, num_rungs: int, num_sweeps: int) -> Stage:
@@ -126,7 +137,7 @@ def _stats(ladder: Ladder, features: np.ndarray, rungs: np.ndarray, slope_matrix
 
 def _draw(axes: Sequence[Any], theme: style.Theme, rows: list[Row]) -> None:
     for ax, panel in zip(axes, PANELS, strict=True):
-        mine = [row for row in rows if row.panel == panel]
+        mine = [row for row in rows if row.panel == panel and row.quantity == "RMSE"]
         known = {name: dict(zip(FIGURE4_RUNGS, values, strict=True)) for name, values in FIGURE4.items()}
         known = known if panel == PANELS[0] else {}  # of another design
         draw_rmse(ax, theme, mine, known, panel, "number of rungs K")

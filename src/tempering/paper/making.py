@@ -21,6 +21,14 @@ _READING = 0.1  # how far values that were read off a published plot may be wron
 _CONFIDENT = 1.64  # standard errors: one in twenty repeats is beyond them on one side
 
 
+Errors = dict[str, list[float]]
+
+
+def _made(name: str, make: Callable[[], Errors], is_needed: bool) -> Errors:
+    """Made anew each time."""
+    return make()
+
+
 def _silent(line: str) -> None:
     """Says nothing."""
 
@@ -33,11 +41,27 @@ class Setting:
         data_dir: Where the data are, or are downloaded to.
         is_quick: Whether a few minutes are all the time there is: fewer repeats and shorter runs.
         say: Told what is being done, a line at a time.
+        keep: Makes a piece of a figure by name, or takes it from where it was kept when it was made before.
     """
 
     data_dir: Path
     is_quick: bool = False
     say: Callable[[str], None] = _silent
+    keep: Callable[[str, Callable[[], Errors], bool], Errors] = _made
+
+    def piece(self, name: str, make: Callable[[], Errors], *, is_needed: bool = False) -> Errors:
+        """Errors by method: a piece of a figure that is made on its own.
+
+        Args:
+            name: Of the piece, unlike those of all other pieces of the figure.
+            make: Makes it.
+            is_needed: Whether other pieces cannot be made without it.
+
+        Returns:
+            What it makes, or has made before.
+        """
+        self.say(name)
+        return self.keep(name, make, is_needed)
 
     def either(self, full: Value, quick: Value) -> Value:
         """The first, or the second if time is short."""
@@ -192,6 +216,8 @@ def draw_rmse(
         ax.plot([row.at for row in mine], [row.ours for row in mine], "o-", ms=4, color=colours[method], label=method)
         known = published.get(method, {})
         ax.plot([*known], [*known.values()], "x:", ms=5, color=colours[method], lw=1)
+    if any(published.get(row.method) for row in rows):
+        ax.plot([], [], "x:", ms=5, color=theme.faint, lw=1, label="published")
     ax.set(xscale="log", yscale="log", xlabel=xlabel, ylabel="RMSE", title=title)
     style.plain_log_ticks(ax.yaxis)
     style.add_legend(ax, theme, fontsize=7)

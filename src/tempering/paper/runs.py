@@ -7,16 +7,29 @@ from typing import Any
 import jax
 import numpy as np
 
-from tempering.api import compare, estimate_many
-from tempering.kernels import AbstractMove
-from tempering.ladder import Ladder
+from tempering._logspace import log_mean_exp
+from tempering._types import Key
+from tempering.api import estimate_many
+from tempering.api.job import Job
+from tempering.api.replicates import num_at_once
+from tempering.api.settings import Settings
+from tempering.estimators.methods import METHODS, TemperedRun
+from tempering.kernels import AbstractMove, AnnealDown, positions_at_target
+from tempering.ladder import Ladder, uniform_betas
 from tempering.models import AbstractModel
-from tempering.sampling import AbstractWarmup, Setup, Stage, walk_stages
+from tempering.sampling import AbstractWarmup, Setup, Stage, drive, run_chains, walk_stages
 from tempering.stats import JUST_RTS, Keep
-from tempering.warmups import InitialIterations
+from tempering.warmups import AnnealedStart, Annealing, InitialIterations
 
 REFERENCE_500 = 451.25
-"""log Z of Salakhutdinov's RBM: the mean of many long runs, ± 0.01 (experiments/reference.py). Published: 451.28."""
+"""log Z of Salakhutdinov's RBM: the mean of 40 runs of 100 chains and 40,000 sweeps, ± 0.01. Published: 451.28.
+
+`experiments/reference.py` makes it again, and a test compares it with benchmarks/results/reference.json where that is
+there. Everything that needs this number takes it from here.
+"""
+
+NUM_PASSES = 100  # of annealing in one repeat, as many as RTS has chains
+_BLOCK = 1000  # steps of annealing whose weights are on the device at a time
 
 PAPERS_WARMUP = InitialIterations(steps=50, max_iterations=10, min_iterations=10)
 """10 initial iterations of 50 sweeps each, as in Section 4.2."""
@@ -45,30 +58,105 @@ def rts_errors(
     return [r.log_z - truth for r in estimate_many(model, base, seeds=seeds, num_sweeps=num_sweeps, **options)]
 
 
-def compared_errors(
-    model: AbstractModel, base: Any, truth: float, seeds: Sequence[int], methods: str, **settings: Any
-) -> dict[str, list[float]]:
-    """Errors of several methods over seeds, by name.
+def paper_rts_errors(
+    model: AbstractModel, base: Any, truth: float, num_sweeps: int, seeds: Sequence[int]
+) -> list[float]:
+    """The same as the paper ran it: its warm-up, 100 linear rungs, equal rung weights.
 
     Args:
         model: What is estimated.
         base: What tempering starts from.
         truth: Its log Z.
-        seeds: They follow one another.
-        methods: Names with commas between them.
-        settings: Of `compare`.
+        num_sweeps: After the warm-up.
+        seeds: One for each run.
+
+    Returns:
+        Estimates less the truth.
+    """
+    return rts_errors(model, base, truth, num_sweeps, seeds, **PAPERS_SETTINGS)
+
+
+def read_errors(
+    model: AbstractModel, base: Any, truth: float, seeds: Sequence[int], methods: Sequence[str], **settings: Any
+) -> dict[str, list[float]]:
+    """Errors of several methods over seeds, by name. All read the same tempered runs.
+
+    Args:
+        model: What is estimated.
+        base: What tempering starts from.
+        truth: Its log Z.
+        seeds: One for each run.
+        methods: Their names.
+        settings: Of `estimate_many`.
 
     Returns:
         Estimates less the truth, by method.
     """
-    found = compare(
-        model, base, methods=methods, seed=seeds[0], repeats=len(seeds), truth=truth, progress=False, **settings
-    )
-    errors: dict[str, list[float]] = {}
-    for side in found.repeats:
-        for entry in side.entries:
-            errors.setdefault(entry.method.name, []).append(entry.answer.log_z - truth)
+    job = Job(model, base, Settings(method="rts", **settings), keep_draws=False)
+    wanted = [METHODS[method] for method in methods]
+    flags = ("slopes", "steps", "transitions", "features")
+    keep = dataclasses.replace(job.keep, **{flag: any(getattr(m.keep, flag) for m in wanted) for flag in flags})
+    errors: dict[str, list[float]] = {method: [] for method in methods}
+    size, log_z_base = num_at_once(job), job.ladder.path.log_z_base()
+    for party in (seeds[start : start + size] for start in range(0, len(seeds), size)):
+        ended = dict(drive(job.warmup, [job.setup(seed) for seed in party], keep))  # the last stage of each run
+        for stage in ended.values():
+            run = TemperedRun(stage.ladder.path, stage.complete_recording)
+            for method in wanted:
+                errors[method.name].append(method.answer(run, log_z_base=log_z_base).log_z - truth)
     return errors
+
+
+def ais_errors(model: AbstractModel, base: Any, truth: float, num_steps: int, seeds: Sequence[int]) -> list[float]:
+    """Errors of AIS: 100 passes for each seed, all of them walked together; steps in β are equal.
+
+    Args:
+        model: What is estimated.
+        base: What annealing starts from.
+        truth: Its log Z.
+        num_steps: Of each pass.
+        seeds: As many repeats as there are.
+
+    Returns:
+        Estimates less the truth.
+    """
+    key, ladder = jax.random.key(seeds[0]), Ladder.create(model.path(base, uniform_betas(100)))
+    setup = Setup(key, ladder, model.move(), len(seeds) * NUM_PASSES, num_steps=1)
+    weights = _total_log_weights(key, AnnealedStart(anneal_steps=num_steps).first(setup), len(seeds))
+    return (ladder.path.log_z_base() + log_mean_exp(weights, axis=1) - truth).tolist()
+
+
+def raise_errors(
+    model: AbstractModel, base: Any, truth: float, num_steps: int, seeds: Sequence[int], data: np.ndarray
+) -> list[float]:
+    """Errors of RAISE: passes down from 100 rows of data for each seed, all of them walked together.
+
+    Args:
+        model: What is estimated.
+        base: Where annealing ends.
+        truth: Its log Z.
+        num_steps: Of each pass.
+        seeds: As many repeats as there are.
+        data: Rows, of which each repeat has its own.
+
+    Returns:
+        Estimates less the truth.
+    """
+    key, ladder = jax.random.key(seeds[0]), Ladder.create(model.path(base, uniform_betas(num_steps + 1)))
+    rows = np.random.default_rng(seeds[0]).choice(len(data), len(seeds) * NUM_PASSES, replace=False)
+    positions = positions_at_target(ladder.path, model.states_of(ladder.path, data[rows]))
+    stage = Stage.first(Annealing(), ladder, AnnealDown(model.move()), positions, num_steps)
+    return (ladder.path.log_z_base() - _total_log_weights(key, stage, len(seeds)).mean(axis=1) - truth).tolist()
+
+
+def _total_log_weights(key: Key, stage: Stage, num_repeats: int) -> np.ndarray:
+    """The log weights of whole passes, as (repeat, pass)."""
+    blocks = run_chains(
+        key, stage.ladder, stage.kernel, stage.empty_record(), stage.states, num_steps=stage.num_steps,
+        block_steps=min(stage.block_steps, _BLOCK), wants_states=lambda done: False,
+    )  # fmt: skip
+    total = sum(block.record.on_host().log_increments.sum(axis=1) for block in blocks)
+    return np.reshape(total, (num_repeats, NUM_PASSES))
 
 
 def one_chain(

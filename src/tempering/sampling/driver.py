@@ -51,8 +51,8 @@ def drive(
 ) -> Iterator[tuple[int, Stage]]:
     """Runs that differ in their keys alone, each from a warm-up of its own to the end of sampling.
 
-    On an accelerator the runs walk in one program while all their stages have the same form; else, and on a CPU, one
-    after the other, to the bits of single runs.
+    On an accelerator runs whose stages have the same form walk in one program. Those that are ahead wait for the others
+    where that lets them share one. On a CPU runs walk one after the other, to the bits of single runs.
 
     Args:
         warmup: Makes the stages before sampling.
@@ -70,9 +70,10 @@ def drive(
         if start is None:
             yield run, stages[run]
     while stages:
-        for party in _parties(stages):
+        parties = _parties(stages)
+        for party in parties:
             members, keys = [stages[run] for run in party], [setups[run].key for run in party]
-            for reached in _walk_party(members, keys, keep, chunk_steps):
+            for reached in _walk_party(members, keys, keep, chunk_steps, len(setups)):
                 for run, stage in zip(party, reached, strict=True):
                     stages[run] = stage
                     yield run, stage
@@ -81,22 +82,33 @@ def drive(
                 if finished is not stages[run]:
                     stages[run] = finished
                     yield run, finished
-        stages = {run: warmup.after(setups[run], stage) for run, stage in stages.items() if not stage.is_sampling}
-        yield from stages.items()
+        walked = {run: stages.pop(run) for party in parties for run in party}
+        later = {run: warmup.after(setups[run], stage) for run, stage in walked.items() if not stage.is_sampling}
+        yield from later.items()
+        stages |= later
 
 
 def _parties(stages: dict[int, Stage]) -> list[list[int]]:
-    """All runs together where they may share a program; else, and on a CPU, each walks by itself.
+    """The runs that walk next, those together that may share a program; on a CPU each walks by itself.
 
-    A program is compiled for a number of runs. Parties of many sizes would compile more than they save.
+    Runs whose stages are of an earlier sort come first: those that climb before those that are tempered, and all of the
+    warm-up before sampling. So runs that take different ways through the warm-up sample together.
     """
-    is_together = jax.default_backend() != "cpu" and len({same_form(stage) for stage in stages.values()}) == 1
-    return [list(stages)] if is_together else [[run] for run in stages]
+    if jax.default_backend() == "cpu":
+        return [[run] for run in stages]
+    sorts = {run: (stage.is_sampling, stage.kind.is_tempered) for run, stage in stages.items()}
+    parties: dict[str, list[int]] = {}
+    for run, stage in stages.items():
+        if sorts[run] == min(sorts.values()):
+            parties.setdefault(same_form(stage), []).append(run)
+    return list(parties.values())
 
 
-def _walk_party(stages: list[Stage], keys: list[Key], keep: Keep, chunk_steps: int | None) -> Iterator[list[Stage]]:
-    if len(stages) == 1:
+def _walk_party(
+    stages: list[Stage], keys: list[Key], keep: Keep, chunk_steps: int | None, num_runs: int
+) -> Iterator[list[Stage]]:
+    if num_runs == 1 or jax.default_backend() == "cpu":
         for stage in stages[0].walk(keys[0], keep, chunk_steps):
             yield [stage]
     else:
-        yield walk_together(stages, keys, keep)
+        yield walk_together(stages, keys, keep, size=num_runs)

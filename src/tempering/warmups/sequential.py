@@ -221,7 +221,7 @@ def corrected_guess(recording: Recording, ladder: Ladder) -> np.ndarray:
     """A better guess of log Z, from stepping stones, or from RTS where a rung has no draws; else the old one.
 
     Stepping stones use the draws at each rung for themselves, so they do not wait for chains to cross the ladder. RTS
-    would: before that it sees where the chains started, and claims a small error. Controls are used where there are any.
+    would: before that it sees where the chains started, and claims a small error. Controls are used if there are any.
 
     Args:
         recording: What a tempered run kept, with steps.
