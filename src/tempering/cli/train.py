@@ -235,7 +235,7 @@ def _write_report(
 ) -> None:  # fmt: skip
     """Leave in --out what a report is made of, and write it where one was asked for."""
     if out is not None:
-        reporting.save_training(summary.to_json(), samples, out)
+        reporting.save_training(summary.to_dict(), samples, out)
     if report is not None:
         rows = summary.outcome.rows
         page = tp.report.training_report(
