@@ -308,3 +308,12 @@ def test_parameters_that_diverge_are_named(monkeypatch):
         rows = list(run)
     assert rows[-1].tracked.verdict in (tp.Verdict.NONFINITE, tp.Verdict.LOST)
     assert jax.tree.leaves(run.outcome().findings)
+
+
+def test_resuming_does_not_find_log_z_of_the_first_model_again(tmp_path, monkeypatch, plain):
+    """For a large model that takes minutes. Kills: a tracker that anchors before it is restored."""
+    with run_of(tmp_path) as run:
+        list(itertools.islice(run, 5))
+    monkeypatch.setattr("tempering.training.tracker.find_anew", None)
+    outcome, _ = finished(run_of(tmp_path, resume=True))
+    np.testing.assert_array_equal(outcome.rbm.weights, plain[1].rbm.weights)
