@@ -5,6 +5,7 @@ import json
 import struct
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -239,6 +240,13 @@ def test_arrays_that_are_too_large_are_not_read(tmp_path, h5py, safetensors, mon
     (tmp_path / "large.csv").write_text("0,1\n" * 400)
     for name in ("bomb.h5", "large.safetensors", "large.npy", "large.csv"):
         assert "GiB" in line_of(load_data, tmp_path / name), name
+
+
+def test_an_hdf5_file_that_never_ends_is_refused(monkeypatch, h5py):
+    """Found by fuzzing: libhdf5 walks in a circle in it. Kills: reading without a limit, which this test outlasts."""
+    monkeypatch.setattr("tempering.frontends._hdf5._LEAST_SECONDS", 2)
+    file = Path(__file__).parents[2] / "scripts" / "fuzz_corpus" / "endless.h5"
+    assert "truncated or damaged" in line_of(tp.load, file)
 
 
 def test_what_holds_no_numbers_is_refused(tmp_path, h5py):
