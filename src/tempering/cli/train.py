@@ -90,8 +90,8 @@ def train_command(
 ) -> None:
     """Train an RBM, and know its likelihood at every update.
 
-    Exit status: 0 good; 2 wrong arguments; 3 the likelihoods cannot be believed; 130 interrupted;
-    143 terminated.
+    Exit status: 0 good; 2 wrong arguments; 3 the likelihoods cannot be believed; 4 another process
+    of the run has ended; 130 interrupted; 143 terminated.
     """
     from tempering.cli.pictures import guess_image
     from tempering.cli.training_summary import Summary
