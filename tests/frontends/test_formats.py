@@ -1,6 +1,5 @@
 """Files that other programs write: the same RBM from each, the same data from each, and one clear line otherwise."""
 
-import builtins
 import json
 import struct
 import sys
@@ -192,16 +191,8 @@ def test_data_in_hdf5_and_safetensors(tmp_path, h5py, safetensors):
 
 def test_a_missing_library_is_named(tmp_path, monkeypatch):
     """Guards people without the extras: one line that says what to install."""
-    there = builtins.__import__
-
-    def without(name, *args, **kwargs):
-        if name.partition(".")[0] in ("h5py", "safetensors"):
-            raise ModuleNotFoundError(f"No module named {name!r}")
-        return there(name, *args, **kwargs)
-
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("h5py", "safetensors")]:
+    for name in ("h5py", "safetensors"):
         monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.setattr(builtins, "__import__", without)
     for suffix, extra in ((".h5", "hdf5"), (".safetensors", "safetensors")):
         (tmp_path / f"rbm{suffix}").write_bytes(b"something")
         assert f"pip install 'tempering[{extra}]'." in line_of(read_rbm, tmp_path / f"rbm{suffix}")
@@ -277,7 +268,8 @@ def test_damaged_files_are_one_line(tmp_path, h5py, safetensors, name):
         line_of(load_data, path)
     path.write_bytes(b"\x93NUMPYnot at all" + sound)
     line_of(load_data, path)
-    for place in range(0, min(len(sound), 600), 7):
+    step = 100 if name == "data.h5" else 7  # HDF5 is read in a process of its own; the fuzzer tries more
+    for place in range(0, min(len(sound), 600), step):
         path.write_bytes(sound[:place] + bytes([sound[place] ^ 0x55]) + sound[place + 1 :])
         with suppress(FileError):
             load_data(path)

@@ -223,7 +223,7 @@ def test_lines_cut_short_by_a_kill_are_dropped(tmp_path):
 @pytest.mark.parametrize("damage", [
     lambda lines: lines[:2], lambda lines: [lines[0], "{}", *lines[2:]], lambda lines: [*lines[:2], "\x00" * 9],
     lambda lines: [lines[0].replace('"update"', '"update'), *lines[1:]], lambda lines: [lines[0], "[1, 2]", *lines[2:]],
-    lambda lines: [lines[0], '{"update": 2}', *lines[2:]],
+    lambda lines: [lines[0], '{"update": 2}', *lines[2:]], lambda lines: [lines[0], sealed({"train": 1}), *lines[2:]],
 ])  # fmt: skip
 def test_damaged_metrics_are_said_and_done_without(tmp_path, damage):
     """Kills: a traceback, and rows that are lost in silence."""
