@@ -2,9 +2,10 @@
 
     python experiments/damaged_files.py [--faults 100]
 
-A damaged file is read as its reader does: a run is resumed from a checkpoint to its end, a result or a model is loaded,
-metrics are taken up. Each must give what it gave before, or be refused in one line. Writes
-benchmarks/results/damaged_files.json.
+A damaged file is read as its reader does: a run is resumed from a checkpoint, a result or a model is loaded, metrics
+are taken up, a report is made. Each must give what it gave before, or the previous good state where there is one, or be
+refused in one line. An estimate is resumed to its end; a training is taken up and compared bit by bit, without further
+updates, which would compile anew for each of 200 faults. Writes benchmarks/results/damaged_files.json.
 """
 
 import argparse
@@ -19,11 +20,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 import tempering as tp
+from tempering.cli.reporting import save_training
+from tempering.report import directory_report
+from tempering.sampling.directory import MALFORMED, unsealed
 from tempering.training import RunSettings, TrainingRun
-from tempering.training.metrics import Metrics
+from tempering.training.metrics import read_metrics
 
 RECORD = Path(__file__).parents[1] / "benchmarks" / "results" / "damaged_files.json"
 QUICK = {"num_chains": 20, "num_sweeps": 40, "num_rungs": 4, "warmup": tp.AnnealedStart(4, (2,)), "progress": False}
@@ -54,10 +59,10 @@ def resumed_estimate(folder: Path) -> Any:
 
 
 def resumed_training(folder: Path) -> Any:
+    """All numbers that the run goes on from."""
     with TrainingRun(rows(), settings=SETTINGS, directory=folder, resume=True) as run:
-        for _ in run:
-            pass
-        return run.trainer.rbm.weights.tobytes()
+        numbers, trees = run.trainer.snapshot()
+        return repr(numbers), [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(trees)]
 
 
 def loaded_result(folder: Path) -> Any:
@@ -71,12 +76,30 @@ def loaded_model(folder: Path) -> Any:
     return b"".join(np.asarray(array).tobytes() for array in model.on_host())
 
 
-def taken_up_metrics(checks: list[int], folder: Path) -> Any:
-    """The rows that are left; each must be one of those that were written."""
-    metrics = Metrics(folder)
-    metrics.open(SETTINGS.num_updates, len(checks), checks)
-    metrics.close()
-    return set(metrics.checks) <= set(checks)
+def taken_up_metrics(written: list[Any], folder: Path) -> Any:
+    """Whether the rows that are left are rows that were written."""
+    return all(row in written for row in read_metrics(folder / "metrics.jsonl"))
+
+
+def report(folder: Path) -> Any:
+    return directory_report(folder)
+
+
+def read_summary(folder: Path) -> Any:
+    """As a report reads it."""
+    found = unsealed((folder / "summary.json").read_bytes())
+    if found is None:
+        raise tp.InputError("refused")
+    return found
+
+
+def read_samples(folder: Path) -> Any:
+    """As a report reads it."""
+    try:
+        with np.load(folder / "samples.npz", allow_pickle=False) as archive:
+            return archive["v"].tobytes()
+    except MALFORMED:
+        raise tp.InputError("refused") from None
 
 
 def folders(place: Path) -> dict[str, tuple[Path, str, Callable[[Path], Any]]]:
@@ -90,17 +113,23 @@ def folders(place: Path) -> dict[str, tuple[Path, str, Callable[[Path], Any]]]:
             if row.num_updates == 3:
                 break
         run.save_model(training / "model.npz")
-        checks = run.metrics.checks[:]
-    alone = place / "alone"
-    shutil.copytree(half, alone)
-    (alone / "checkpoint.previous").unlink()
+        written = run.metrics.rows
+    half_alone, training_alone = place / "half_alone", place / "training_alone"
+    for whole, alone in ((half, half_alone), (training, training_alone)):
+        shutil.copytree(whole, alone)
+        (alone / "checkpoint.previous").unlink()
+    save_training({"train": None, "valid": None, "num_updates": 3}, np.eye(6), training)
     return {
         "checkpoint of estimate, with the one before": (half, "checkpoint", resumed_estimate),
-        "checkpoint of estimate, alone": (alone, "checkpoint", resumed_estimate),
+        "checkpoint of estimate, alone": (half_alone, "checkpoint", resumed_estimate),
         "result.npz": (finished, "result.npz", loaded_result),
-        "checkpoint of train": (training, "checkpoint", resumed_training),
-        "metrics.jsonl": (training, "metrics.jsonl", partial(taken_up_metrics, checks)),
+        "checkpoint of train, with the one before": (training, "checkpoint", resumed_training),
+        "checkpoint of train, alone": (training_alone, "checkpoint", resumed_training),
+        "metrics.jsonl": (training, "metrics.jsonl", partial(taken_up_metrics, written)),
         "model.npz": (training, "model.npz", loaded_model),
+        "result.json in a report": (finished, "result.json", report),
+        "summary.json": (training, "summary.json", read_summary),
+        "samples.npz": (training, "samples.npz", read_samples),
     }
 
 
@@ -113,12 +142,14 @@ def study(folder: Path, file: str, read: Callable[[Path], Any], num_faults: int,
         (copy / file).write_bytes(content)
         return read(copy)
 
-    truth = read_with(data)
+    truths = [read_with(data)]
+    if (folder / f"{file}.previous").exists():  # the state before it is as good
+        truths.append(read_with((folder / f"{file}.previous").read_bytes()))
     found: dict[str, Any] = {"same": 0, "refused": 0, "wrong": [], "other errors": []}
     for fault in (flipped, cut):
         for number in range(num_faults):
             try:
-                if read_with(fault(rng, data)) == truth:
+                if read_with(fault(rng, data)) in truths:
                     found["same"] += 1
                 else:
                     found["wrong"].append(f"{fault.__name__} {number}")

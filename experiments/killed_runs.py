@@ -2,9 +2,11 @@
 
     python experiments/killed_runs.py                 # 200 SIGKILLs and 50 SIGTERMs of each; about half an hour
     python experiments/killed_runs.py --kills 20 --terms 5
+    python experiments/killed_runs.py --only train
 
-A signal comes after a random number of checkpoints and a random time, so that starting, sampling, writing and ending
-are all hit. Every call must end as its signal says, without a traceback and without a warning of a damaged file.
+A third of the signals come at a random moment of the start, a third while a checkpoint is being written, a third at a
+random moment after some checkpoints. Every call must end as its signal says, without a traceback and without a warning
+of a damaged file.
 """
 
 import argparse
@@ -27,9 +29,12 @@ import tempering.cli  # before forking, and before JAX starts its threads
 from tempering.training import session
 
 RECORD = Path(__file__).parents[1] / "benchmarks" / "results" / "killed_runs.json"
-MODEL = "rbm:12x8:0.4"
-ESTIMATE = shlex.split(f"estimate {MODEL} --chains 60 --rungs 6 --sweeps 250000 --warmup annealed --json --quiet")
-TRAIN = shlex.split("--hidden 6 --updates 1200 --chains 40 --sweeps 2 --rungs 6 --batch 20 --json --no-plot --quiet")
+ESTIMATE = shlex.split(
+    "estimate rbm:12x8:0.4 --chains 60 --rungs 6 --sweeps 150000 --warmup annealed --devices 1 --json --quiet"
+)
+TRAIN = shlex.split("--hidden 6 --updates 1000 --chains 40 --sweeps 2 --rungs 6 --batch 20 --json --no-plot --quiet")
+MOMENTS = ("start", "write", "run")
+START_SECONDS = [3.0]  # from the start of the last call to its first checkpoint
 RESULTS = {"estimate": ("result.npz",), "train": ("model.npz", "metrics.jsonl")}
 
 
@@ -58,18 +63,25 @@ def stamp(file: Path) -> tuple[int, int]:
     return status.st_ino, status.st_mtime_ns
 
 
-def ended_by(number: int, kind: signal.Signals, directory: Path, rng: random.Random) -> int:
-    """Send the signal after some checkpoints; the status with which the process ended, negative for a signal."""
-    wanted, seen, before = rng.choice((0, 1, 2, 3, 5, 8)), 0, stamp(directory / "checkpoint")
-    until = time.monotonic() + (rng.uniform(0, 3) if wanted == 0 else 120)
-    while time.monotonic() < until and (wanted == 0 or seen < wanted):
+def ended_by(number: int, kind: signal.Signals, directory: Path, moment: str, rng: random.Random) -> int:
+    """Send the signal at such a moment; the status with which the process ended, negative for a signal."""
+    begun, starting = time.monotonic(), rng.uniform(0, START_SECONDS[0])
+    checkpoint, being_written = directory / "checkpoint", directory / "checkpoint.new"
+    wanted, seen, before = rng.choice((1, 2, 3)), 0, stamp(checkpoint)
+    while time.monotonic() - begun < (starting if moment == "start" else 180):
         found, status = os.waitpid(number, os.WNOHANG)
         if found:
             return os.waitstatus_to_exitcode(status)
-        now = stamp(directory / "checkpoint")
-        seen, before = seen + (now != before), now
-        time.sleep(0.0005)
-    time.sleep(rng.uniform(0, 0.02))
+        now = stamp(checkpoint)
+        if now != before:
+            seen, before = seen + 1, now
+            START_SECONDS[0] = time.monotonic() - begun if seen == 1 else START_SECONDS[0]
+        if moment == "run" and seen >= wanted:
+            time.sleep(rng.uniform(0, 0.05))
+            break
+        if moment == "write" and seen >= wanted - 1 and being_written.exists():
+            break
+        time.sleep(0 if moment == "write" and seen >= wanted - 1 else 0.001)
     os.kill(number, kind)
     return os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
 
@@ -98,11 +110,13 @@ def study(
     kinds = [signal.SIGKILL] * num_kills + [signal.SIGTERM] * num_terms
     rng.shuffle(kinds)
     counts = {"SIGKILL": 0, "SIGTERM": 0}
+    moments = dict.fromkeys(MOMENTS, 0)
     problems, statuses, status = [], {}, None
     for kind in kinds:
         if time.monotonic() > until:
             break
-        status = ended_by(child([*arguments, "--resume", "--out", str(cut)], errors), kind, cut, rng)
+        moment = rng.choice(MOMENTS)
+        status = ended_by(child([*arguments, "--resume", "--out", str(cut)], errors), kind, cut, moment, rng)
         told = errors.read_text()
         statuses[str(status)] = statuses.get(str(status), 0) + 1
         if "Traceback" in told or "Warning" in told or "Error" in told or status not in (-9, -15, 143, 0, 3):
@@ -110,10 +124,12 @@ def study(
         if status in (0, 3):
             break
         counts[kind.name] += 1
+        moments[moment] += 1
     if status not in (0, 3):
         status = os.waitstatus_to_exitcode(os.waitpid(child([*arguments, "--resume", "--out", str(cut)], errors), 0)[1])
     is_same = digest(cut, command) == digest(whole, command)
-    return {"signals": counts, "statuses": statuses, "problems": problems, "last_status": status, "same_bits": is_same}
+    told = {"signals": counts, "moments": moments, "statuses": statuses}
+    return told | {"problems": problems, "last_status": status, "same_bits": is_same}
 
 
 def main() -> None:
@@ -128,14 +144,16 @@ def main() -> None:
     rows = folder / "rows.npz"
     np.savez(rows, (rng.random((120, 10)) < rng.uniform(0.1, 0.9, 10)).astype(np.uint8))
     commands = {"estimate": ESTIMATE, "train": ["train", str(rows), *TRAIN]}
-    record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    is_good = True
     for command, arguments in commands.items():
         if asked.only in (None, command):
-            record[command] = study(command, arguments, folder, asked.kills, asked.terms, 60 * asked.minutes)
-            print(command, json.dumps(record[command]), flush=True)
-            RECORD.write_text(json.dumps(record, indent=1) + "\n")
+            told = study(command, arguments, folder, asked.kills, asked.terms, 60 * asked.minutes)
+            print(command, json.dumps(told), flush=True)
+            is_good &= told["same_bits"] and not told["problems"]
+            record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+            RECORD.write_text(json.dumps(record | {command: told}, indent=1) + "\n")
     shutil.rmtree(folder)
-    sys.exit(any(told["problems"] or not told["same_bits"] for told in record.values()))
+    sys.exit(not is_good)
 
 
 if __name__ == "__main__":

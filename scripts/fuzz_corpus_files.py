@@ -10,7 +10,7 @@ import safetensors.numpy
 import scipy.io
 
 import tempering as tp
-from tempering.sampling.directory import RunDirectory
+from tempering.sampling.directory import RunDirectory, sealed
 
 CORPUS = Path(__file__).parent / "fuzz_corpus"
 
@@ -42,8 +42,8 @@ def main() -> None:
         model = tp.RBM(arrays["W"], arrays["vbias"], arrays["hbias"])
         tp.estimate(model, num_chains=2, num_sweeps=4, num_rungs=3, warmup=tp.AnnealedStart(2, (1,))).save(folder)
         shutil.copy(Path(folder) / "result.npz", CORPUS / "result.npz")
-    lines = [f'{{"update": {i}, "train": {-3.5 + i / 100}, "log_z": 2.25, "verdict": "good"}}\n' for i in range(1, 11)]
-    (CORPUS / "metrics.jsonl").write_text("".join(lines))
+    found = [{"update": i, "train": -3.5 + i / 100, "log_z": 2.25, "verdict": "good"} for i in range(1, 11)]
+    (CORPUS / "metrics.jsonl").write_text("".join(sealed(row) + "\n" for row in found))
 
 
 if __name__ == "__main__":

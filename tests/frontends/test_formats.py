@@ -1,10 +1,10 @@
 """Files that other programs write: the same RBM from each, the same data from each, and one clear line otherwise."""
 
-import builtins
 import json
 import struct
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -191,16 +191,8 @@ def test_data_in_hdf5_and_safetensors(tmp_path, h5py, safetensors):
 
 def test_a_missing_library_is_named(tmp_path, monkeypatch):
     """Guards people without the extras: one line that says what to install."""
-    there = builtins.__import__
-
-    def without(name, *args, **kwargs):
-        if name.partition(".")[0] in ("h5py", "safetensors"):
-            raise ModuleNotFoundError(f"No module named {name!r}")
-        return there(name, *args, **kwargs)
-
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("h5py", "safetensors")]:
+    for name in ("h5py", "safetensors"):
         monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.setattr(builtins, "__import__", without)
     for suffix, extra in ((".h5", "hdf5"), (".safetensors", "safetensors")):
         (tmp_path / f"rbm{suffix}").write_bytes(b"something")
         assert f"pip install 'tempering[{extra}]'." in line_of(read_rbm, tmp_path / f"rbm{suffix}")
@@ -241,6 +233,13 @@ def test_arrays_that_are_too_large_are_not_read(tmp_path, h5py, safetensors, mon
         assert "GiB" in line_of(load_data, tmp_path / name), name
 
 
+def test_an_hdf5_file_that_never_ends_is_refused(monkeypatch, h5py):
+    """Found by fuzzing: libhdf5 walks in a circle in it. Kills: reading without a limit, which this test outlasts."""
+    monkeypatch.setattr("tempering.frontends._hdf5._LEAST_SECONDS", 2)
+    file = Path(__file__).parents[2] / "scripts" / "fuzz_corpus" / "endless.h5"
+    assert "truncated or damaged" in line_of(tp.load, file)
+
+
 def test_what_holds_no_numbers_is_refused(tmp_path, h5py):
     np.save(tmp_path / "objects.npy", np.array([{"a": 1}], object), allow_pickle=True)
     assert "unpickling" in line_of(load_data, tmp_path / "objects.npy")
@@ -269,7 +268,8 @@ def test_damaged_files_are_one_line(tmp_path, h5py, safetensors, name):
         line_of(load_data, path)
     path.write_bytes(b"\x93NUMPYnot at all" + sound)
     line_of(load_data, path)
-    for place in range(0, min(len(sound), 600), 7):
+    step = 100 if name == "data.h5" else 7  # HDF5 is read in a process of its own; the fuzzer tries more
+    for place in range(0, min(len(sound), 600), step):
         path.write_bytes(sound[:place] + bytes([sound[place] ^ 0x55]) + sound[place + 1 :])
         with suppress(FileError):
             load_data(path)

@@ -18,6 +18,7 @@ from tempering.report.comparison_page import _findings
 from tempering.report.page import table, with_code, with_whole_flags
 from tempering.results import Details
 from tempering.results.details import versions
+from tempering.sampling.directory import sealed
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
 
@@ -180,6 +181,10 @@ def test_from_a_directory_without_the_model(tmp_path):
     document = directory_report(tmp_path)
     assert document == run_report(result, title=f"RBM in {tmp_path.name}")
     assert "tempering estimate x.npz" in text_of(document)
+    words = (tmp_path / "result.json").read_text()
+    (tmp_path / "result.json").write_text(words.replace('"log_z": ', '"log_z": 1', 1))  # kills: another number believed
+    with pytest.raises(tp.InputError, match=r"result\.json is damaged"):
+        directory_report(tmp_path)
     (tmp_path / "result.npz").write_bytes(b"no archive")
     with pytest.raises(tp.InputError, match="damaged"):
         directory_report(tmp_path)
@@ -189,17 +194,18 @@ def test_from_a_directory_without_the_model(tmp_path):
 
 
 def test_of_training_in_a_directory(tmp_path):
-    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    (tmp_path / "metrics.jsonl").write_text("".join(sealed(row) + "\n" for row in ROWS))
     with pytest.raises(tp.InputError, match="without its end"):
         directory_report(tmp_path)
-    (tmp_path / "summary.json").write_text(json.dumps(SUMMARY))
+    (tmp_path / "summary.json").write_text(sealed(SUMMARY))
     np.savez(tmp_path / "samples.npz", v=np.eye(9))
     words = text_of(directory_report(tmp_path))
     assert "train log-likelihood −12.500" in words
     assert "Samples of the model" in words
-    (tmp_path / "summary.json").write_text("{}")
-    with pytest.raises(tp.InputError, match="damaged"):
-        directory_report(tmp_path)
+    for damaged in ("{}", sealed(SUMMARY).replace("12.5", "12.6")):  # kills: a number that has changed on the disk
+        (tmp_path / "summary.json").write_text(damaged)
+        with pytest.raises(tp.InputError, match=r"summary\.json is damaged"):
+            directory_report(tmp_path)
 
 
 def test_without_matplotlib_there_are_words(monkeypatch):

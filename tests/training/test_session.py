@@ -2,7 +2,6 @@
 
 import errno
 import itertools
-import json
 from types import SimpleNamespace
 
 import jax
@@ -15,7 +14,8 @@ import tempering as tp
 pytest.importorskip("optax", reason="training needs Optax")
 
 from tempering._errors import RecoveryWarning
-from tempering.training.metrics import Metrics
+from tempering.sampling.directory import sealed
+from tempering.training.metrics import Metrics, read_metrics
 from tempering.training.outcomes import Row, Tracked
 from tempering.training.session import TrainingRun
 from tempering.training.settings import Checking, RunSettings, TrainSettings
@@ -68,8 +68,7 @@ def test_a_run_cut_anywhere_goes_on_to_the_same_bits(tmp_path, method):
         assert again.rows == whole.rows
         assert again.best_update == whole.best_update
         np.testing.assert_array_equal(again.best.hbias, whole.best.hbias)
-    lines = (tmp_path / "cut9" / "metrics.jsonl").read_text().splitlines()
-    assert [json.loads(line) for line in lines] == whole.rows
+    assert read_metrics(tmp_path / "cut9" / "metrics.jsonl") == whole.rows
 
 
 def test_a_step_that_fails_leaves_the_last_whole_one(tmp_path, monkeypatch, plain):
@@ -212,27 +211,30 @@ def test_words_that_mean_nothing_are_refused(changes, words):
 
 
 def test_lines_cut_short_by_a_kill_are_dropped(tmp_path):
-    (tmp_path / "metrics.jsonl").write_text('{"update": 1}\n{"update": 2}\n{"upd')
+    lines = [sealed({"update": i}) + "\n" for i in (1, 2, 3)]
+    (tmp_path / "metrics.jsonl").write_text("".join(lines)[:-5])
     metrics = Metrics(tmp_path)
     metrics.open(1)
     metrics.close()
     assert metrics.rows == [{"update": 1}]
-    assert (tmp_path / "metrics.jsonl").read_text() == '{"update": 1}\n'
+    assert (tmp_path / "metrics.jsonl").read_text() == lines[0]
 
 
 @pytest.mark.parametrize("damage", [
     lambda lines: lines[:2], lambda lines: [lines[0], "{}", *lines[2:]], lambda lines: [*lines[:2], "\x00" * 9],
     lambda lines: [lines[0].replace('"update"', '"update'), *lines[1:]], lambda lines: [lines[0], "[1, 2]", *lines[2:]],
+    lambda lines: [lines[0], '{"update": 2}', *lines[2:]], lambda lines: [lines[0], sealed({"train": 1}), *lines[2:]],
 ])  # fmt: skip
 def test_damaged_metrics_are_said_and_done_without(tmp_path, damage):
     """Kills: a traceback, and rows that are lost in silence."""
-    lines = [json.dumps({"update": i, "train": -float(i)}) for i in range(1, 5)]
+    rows = [{"update": i, "train": -float(i)} for i in range(1, 5)]
+    lines = [sealed(row) for row in rows]
     (tmp_path / "metrics.jsonl").write_text("\n".join(damage(lines)) + "\n")
     metrics = Metrics(tmp_path)
     with pytest.warns(RecoveryWarning, match=r"[12] of 4 rows of .*metrics\.jsonl are damaged or missing"):
         metrics.open(4, num_rows=4)
     metrics.close()
-    assert all(row in map(json.loads, lines) for row in metrics.rows)
+    assert all(row in rows for row in metrics.rows)
 
 
 def test_a_digit_of_the_metrics_that_has_changed_is_noticed(tmp_path, plain):
@@ -306,3 +308,12 @@ def test_parameters_that_diverge_are_named(monkeypatch):
         rows = list(run)
     assert rows[-1].tracked.verdict in (tp.Verdict.NONFINITE, tp.Verdict.LOST)
     assert jax.tree.leaves(run.outcome().findings)
+
+
+def test_resuming_does_not_find_log_z_of_the_first_model_again(tmp_path, monkeypatch, plain):
+    """For a large model that takes minutes. Kills: a tracker that anchors before it is restored."""
+    with run_of(tmp_path) as run:
+        list(itertools.islice(run, 5))
+    monkeypatch.setattr("tempering.training.tracker.find_anew", None)
+    outcome, _ = finished(run_of(tmp_path, resume=True))
+    np.testing.assert_array_equal(outcome.rbm.weights, plain[1].rbm.weights)

@@ -131,6 +131,7 @@ def test_an_anchor_is_not_believed_before_its_chains_have_forgotten_the_annealin
 def test_what_an_anchor_knows_of_its_error_beyond_its_groups_fades_with_its_answer():
     """By eq. 24 an update replaces α of it. Kills: an error that stays, one that is forgotten at once."""
     tracker = Tracker(first_rbm(), base=DATA, seed=3, **SMALL)
+    assert tracker.tracked.verdict is Verdict.GOOD
     tracker._anchor_error = 7.0
     errors = [tracker.update(*device_parameters(first_rbm())).std_error for _ in range(3)]
     np.testing.assert_allclose(errors, 7.0 * 0.8 ** np.arange(1, 4), rtol=1e-3)  # the rest is less than 0.1

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 # Before JAX is loaded, which reads it then: on CPUs, XLA calls each compiled program that it loads from the cache an
@@ -14,7 +13,7 @@ import typer
 from tempering import __version__
 from tempering._errors import InputError
 from tempering.cli import processes
-from tempering.cli.common import EXIT_INTERRUPTED, StoppedAtOnce, how_to_resume, refuse, warnings_as_lines
+from tempering.cli.common import EXIT_INTERRUPTED, StoppedAtOnce, refuse, warnings_as_lines
 from tempering.cli.compare import compare_command
 from tempering.cli.estimate import estimate_command
 from tempering.cli.plain_text import print_plainly_where_needed
@@ -67,16 +66,8 @@ def main() -> None:
         _exit_at_once(EXIT_INTERRUPTED)
     except Exception as error:
         if processes.are_several():
-            processes.leave_after(error, _what_to_do)
+            processes.leave_after(error)
         raise
-
-
-def _what_to_do(what: str) -> str:
-    """What happened, and how to go on with a run of this command line."""
-    if "compare" in sys.argv[1:2]:
-        return f"{what}. Start it again."
-    has_directory = any(argument.partition("=")[0] == "--out" for argument in sys.argv)
-    return how_to_resume(Path() if has_directory else None, what)
 
 
 def _exit_at_once(status: int) -> NoReturn:

@@ -262,3 +262,11 @@ def how_to_resume(out: Path | None, what: str = "Interrupted") -> str:
         return f"{what}. With --out DIR the run could be resumed."
     command, *arguments = (argument for argument in sys.argv[1:] if argument != "--resume")
     return f"{what}. Resume with: tempering {shlex.join([command, '--resume', *arguments])}"
+
+
+def how_to_go_on(what: str) -> str:
+    """What happened to one of several processes, and how to go on with the run of this command line."""
+    if "compare" in sys.argv[1:2]:
+        return f"{what}. Start it again."
+    has_directory = any(argument.partition("=")[0] == "--out" for argument in sys.argv)
+    return how_to_resume(Path() if has_directory else None, what)

@@ -43,7 +43,7 @@ def compare_command(
 
     Without --budget each method gets --sweeps and the warm-up's sweeps. The verdict is that of auto, or of rts, or of
     the first method. Exit status: 0 it is good and no two methods disagree, 2 the arguments are wrong, 3 it is not or
-    they do, 130 interrupted, 143 terminated.
+    they do, 4 another process of the run has ended, 130 interrupted, 143 terminated.
     """
     from tempering.progress import is_terminal
 

@@ -56,8 +56,8 @@ def estimate_command(
 ) -> None:
     """Estimate log Z of a model.
 
-    Exit status: 0 good, 2 the arguments are wrong, 3 a number was computed but is not to be believed, 130 interrupted,
-    143 terminated.
+    Exit status: 0 good, 2 the arguments are wrong, 3 a number was computed but is not to be believed, 4 another process
+    of the run has ended, 130 interrupted, 143 terminated.
     """
     from tempering.progress import is_terminal
 

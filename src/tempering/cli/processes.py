@@ -1,9 +1,10 @@
 """One run by several processes: how they find each other, which of them speaks, and how they end together."""
 
+import ctypes
 import os
+import signal
 import sys
 import traceback
-from collections.abc import Callable
 from typing import Annotated, NoReturn
 
 from typer import Option
@@ -12,7 +13,9 @@ from tempering._errors import InputError
 
 EXIT_LOST = 4
 """The status of a process that lost the others."""
-_HEARTBEAT_SECONDS = 20  # without a sign of life after which a process counts as dead
+_HEARTBEAT_SECONDS = 30  # without a sign of life after which a process counts as dead
+_ABORTED = 134  # 128 and the number of the signal, as shells have it
+_KEPT: list[object] = []  # functions that C calls must not be collected
 _JOIN_SECONDS = 300  # for all processes to begin
 # How many processes a launcher has started; JAX finds the rest of what it needs itself.
 _LAUNCHERS = ("SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE")
@@ -53,6 +56,7 @@ def join_processes(coordinator: str | None, num_processes: int | None, process_i
     except (RuntimeError, ValueError) as error:
         raise InputError(f"The processes of this run did not find each other: {_first_line(error)}") from error
     _keep_stdout_for_answers(is_open=jax.process_index() == 0)
+    _end_clearly_where_jax_aborts()
 
 
 def are_several() -> bool:
@@ -96,21 +100,50 @@ def leave(status: int) -> NoReturn:
     os._exit(status)
 
 
-def leave_after(error: Exception, advised: Callable[[str], str]) -> NoReturn:
+def leave_after(error: Exception) -> NoReturn:
     """End one of several processes after what it did not expect: most often, that another one has ended.
 
     Args:
         error: What happened.
-        advised: Adds to what happened what to do about it.
     """
     import jax
 
     if isinstance(error, jax.errors.JaxRuntimeError) or "Gloo" in str(error):  # which comes as a ValueError
-        what = f"Error: another process of this run has ended ({_first_line(error)})"
-        print(advised(what), file=sys.stderr)
-        leave(EXIT_LOST)
+        _leave_lost(_first_line(error))
     traceback.print_exception(error)
     leave(1)
+
+
+def _leave_lost(why: str) -> NoReturn:
+    """End with the line that says how to go on."""
+    from tempering.cli.common import how_to_go_on
+
+    print(how_to_go_on(f"Error: another process of this run has ended ({why})"), file=sys.stderr)
+    leave(EXIT_LOST)
+
+
+def _end_clearly_where_jax_aborts() -> None:
+    """Turn the end that JAX chooses where another process is gone, an abort with a page of words, into one line.
+
+    JAX learns of it in a thread of its own, and offers no other way in: a callback in Python ends in an abort as well.
+    From here on what libraries in C write to standard error is kept in memory, and shown where it has another cause.
+    """
+    words = os.memfd_create("words of libraries") if hasattr(os, "memfd_create") else None
+    if words is None:  # not on Linux
+        return
+    old = sys.stderr
+    sys.stderr = open(os.dup(2), "w", encoding=old.encoding, errors=old.errors, buffering=1)  # noqa: SIM115
+    os.dup2(words, 2)
+
+    def end(_: int) -> None:
+        said = os.pread(words, 2**16, 0).decode(errors="replace")
+        if "coordination" in said or "distributed service" in said:
+            _leave_lost("it sends no sign of life")
+        print(said, file=sys.stderr)
+        leave(_ABORTED)
+
+    _KEPT.append(ctypes.CFUNCTYPE(None, ctypes.c_int)(end))
+    ctypes.CDLL(None).signal(int(signal.SIGABRT), _KEPT[-1])
 
 
 def _keep_stdout_for_answers(*, is_open: bool) -> None:

@@ -70,15 +70,15 @@ def write(document: str, path: Path) -> None:
     say(f"Report: {path}")
 
 
-def save_training(summary: str, samples: "np.ndarray | None", directory: Path) -> None:
+def save_training(summary: dict[str, Any], samples: "np.ndarray | None", directory: Path) -> None:
     """Leave in the directory of a training run what its report is made of."""
     import numpy as np
 
     from tempering.report.directory_page import SAMPLES_FILE, SUMMARY_FILE
-    from tempering.sampling.directory import write_atomically
+    from tempering.sampling.directory import sealed, write_atomically
 
     if samples is not None:
         archive = io.BytesIO()
         np.savez_compressed(archive, v=samples)
         write_atomically(directory / SAMPLES_FILE, archive.getvalue())
-    write_atomically(directory / SUMMARY_FILE, (summary + "\n").encode())
+    write_atomically(directory / SUMMARY_FILE, (sealed(summary) + "\n").encode())

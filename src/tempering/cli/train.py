@@ -86,8 +86,8 @@ def train_command(
 ) -> None:
     """Train an RBM, and know its likelihood at every update.
 
-    Exit status: 0 good; 2 wrong arguments; 3 the likelihoods cannot be believed; 130 interrupted;
-    143 terminated.
+    Exit status: 0 good; 2 wrong arguments; 3 the likelihoods cannot be believed; 4 another process
+    of the run has ended; 130 interrupted; 143 terminated.
     """
     from tempering.cli.pictures import guess_image
     from tempering.cli.training_summary import Summary
@@ -228,7 +228,7 @@ def _write_report(
 ) -> None:  # fmt: skip
     """Leave in --out what a report is made of, and write it where one was asked for."""
     if out is not None:
-        reporting.save_training(summary.to_json(), samples, out)
+        reporting.save_training(summary.to_dict(), samples, out)
     if report is not None:
         rows = summary.outcome.rows
         page = tp.report.training_report(

@@ -1,6 +1,5 @@
 """Reports of what directories hold."""
 
-import json
 import os
 from pathlib import Path
 
@@ -11,7 +10,8 @@ from tempering.report.parts import Words
 from tempering.report.run_page import run_report
 from tempering.report.training_page import training_report
 from tempering.results import Details
-from tempering.sampling.directory import MALFORMED, write_atomically
+from tempering.sampling.directory import MALFORMED, unsealed, write_atomically
+from tempering.training.metrics import read_metrics
 
 SUMMARY_FILE, METRICS_FILE, SAMPLES_FILE = "summary.json", "metrics.jsonl", "samples.npz"
 
@@ -49,10 +49,10 @@ def write_report(document: str, path: str | os.PathLike) -> None:
 
 def _training(folder: Path, shape: tuple[int, int] | None, words: Words, title: str) -> str:
     try:
-        summary = json.loads((folder / SUMMARY_FILE).read_text(encoding="utf-8"))
-        metrics = folder / METRICS_FILE  # there are none where the likelihood was not tracked
-        lines = metrics.read_text(encoding="utf-8").splitlines() if metrics.exists() else []
-        rows = [json.loads(line) for line in lines if line]
+        summary = unsealed((folder / SUMMARY_FILE).read_bytes())
+        if summary is None:
+            raise InputError(f"{folder / SUMMARY_FILE} is damaged. Resume the run, which writes it again.")
+        rows = read_metrics(folder / METRICS_FILE)  # none where the likelihood was not tracked
         samples = None
         if (folder / SAMPLES_FILE).exists():
             with np.load(folder / SAMPLES_FILE, allow_pickle=False) as archive:

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import platform
+import zlib
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
@@ -70,8 +71,9 @@ class Details:
         """
         folder = Path(directory)
         try:
-            answer = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-            arrays = {"transition_matrix": _archived(folder / "result.npz")["transition_matrix"]}
+            words, archive = (folder / "result.json").read_bytes(), _archived(folder / "result.npz")
+            answer, arrays = json.loads(words), {"transition_matrix": archive["transition_matrix"]}
+            is_meant = json.loads(archive["result"].tobytes())["text_crc32"] == zlib.crc32(words)
             kept = _archived(folder / _FILE) if (folder / _FILE).exists() else {}
             is_whole = {"log_z", "by_rung", "by_sweeps"} <= answer.keys()
         except OSError as error:
@@ -79,6 +81,8 @@ class Details:
             raise InputError(f"{where}. Finish the run with `resume`, or give the directory of another.") from error
         except MALFORMED as error:
             raise InputError(f"{directory} holds a damaged result ({type(error).__name__}). Run it again.") from error
+        if not is_meant:
+            raise InputError(f"{folder / 'result.json'} is damaged. Write it again with `resume`.")
         if not is_whole:
             raise InputError(f"{directory} holds a result of another version. Write it again with `resume`.")
         draws = {name.removeprefix(_DRAW): array for name, array in kept.items() if name.startswith(_DRAW)}

@@ -4,6 +4,7 @@ import dataclasses
 import io
 import json
 import os
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -251,7 +252,8 @@ class Result:
             raise InputError(f"{directory} cannot be made: {error.strerror}. Save elsewhere.") from error
         text, binary = (directory / name for name in RESULT_FILES)
         arrays: dict[str, np.ndarray] = {}
-        about = {"version": __version__, "result": flattened(self, ABOUT, arrays)}
+        words = (self.to_json() + "\n").encode()
+        about = {"version": __version__, "text_crc32": zlib.crc32(words), "result": flattened(self, ABOUT, arrays)}
         held: dict[str, Any] = {
             "betas": self.betas,
             "log_z": self.log_z_by_rung.values,
@@ -264,7 +266,7 @@ class Result:
         archive = io.BytesIO()
         np.savez(archive, **held)
         write_atomically(binary, archive.getvalue())
-        write_atomically(text, (self.to_json() + "\n").encode())
+        write_atomically(text, words)
         save_details(self, directory)
 
     def summary(self) -> str:

@@ -23,6 +23,7 @@ from tempering._errors import InputError, RecoveryWarning
 from tempering.sampling.processes import by_first_process, is_first_process
 
 _MAGIC = b"tempering checkpoint 1 "
+_SEAL = "crc32"  # of the rest of a line of JSON
 _READ, _UNREAD = b"+", b"-"
 # What zipfile, NumPy, JSON and a tree that does not fit raise on a body that nobody here wrote.
 MALFORMED = (
@@ -195,6 +196,21 @@ def write_atomically(path: Path, data: bytes, *, previous: Path | None = None) -
         with suppress(OSError):
             beside.unlink()
         raise unwritable(path, error) from error
+
+
+def sealed(values: dict[str, Any]) -> str:
+    """Plain values as one line of JSON, with a checksum of themselves at its end."""
+    return json.dumps(values | {_SEAL: zlib.crc32(json.dumps(values).encode())})
+
+
+def unsealed(line: str | bytes) -> dict[str, Any] | None:
+    """The values of such a line; None where it is not as it was written."""
+    try:
+        values = json.loads(line)
+        is_whole = isinstance(values, dict) and values.pop(_SEAL) == zlib.crc32(json.dumps(values).encode())
+    except (ValueError, KeyError, RecursionError):  # ValueError also where bytes are no text
+        return None
+    return values if is_whole else None
 
 
 def unwritable(path: Path, error: OSError) -> CheckpointError:

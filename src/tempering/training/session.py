@@ -92,12 +92,11 @@ class TrainingRun:
         if directory is not None:
             self._directory = RunDirectory(directory, _identity(self.data, valid, settings), resume=resume).__enter__()
         try:
-            self.is_pretraining, kept = settings.pretrain is not None, None
+            self.is_pretraining, num_rows = settings.pretrain is not None, None
             self.trainer = self._make_trainer(settings.for_pretraining() if self.is_pretraining else settings)
             if self._directory is not None:
-                kept = self._directory.read(self._restore)
-            num_rows, checks = (None, None) if kept is None else kept
-            self.metrics.open(0 if self.is_pretraining else self.trainer.num_updates, num_rows, checks)
+                num_rows = self._directory.read(self._restore)
+            self.metrics.open(0 if self.is_pretraining else self.trainer.num_updates, num_rows)
             self._remember(at_once=True)  # finding log Z of the first model may have taken minutes
         except BaseException:
             self.close()
@@ -235,7 +234,7 @@ class TrainingRun:
         about: dict[str, Any] = {"is_pretraining": self.is_pretraining, "stopped_early": self.stopped_early}
         chosen, best = self._choosing.snapshot()
         about |= {"trainer": numbers, "choosing": chosen, "has_diverged": self.has_diverged}
-        about |= {"num_rows": len(self.metrics.rows), "row_checks": self.metrics.checks[:]}
+        about["num_rows"] = self.metrics.num_rows
         about["findings"] = [[finding.verdict.name, finding.seen, finding.cure] for finding in self.findings]
         if self._last_finite is not None:
             trees["last_finite"] = self._last_finite
@@ -252,8 +251,8 @@ class TrainingRun:
             self._directory.write(about, whole(trees))
             self._unsaved, self._saved_at = None, time.monotonic()
 
-    def _restore(self, about: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[int, list[int]]:
-        """Take up what was saved; returns how many rows of metrics there were, and their checksums."""
+    def _restore(self, about: dict[str, Any], arrays: dict[str, np.ndarray]) -> int:
+        """Take up what was saved; returns how many rows of metrics there were."""
         if self.is_pretraining and not about["is_pretraining"]:
             self.is_pretraining, self.trainer = False, self._make_trainer(self.settings)
         self.trainer.restore(about["trainer"], arrays)
@@ -263,7 +262,7 @@ class TrainingRun:
             self._last_finite = filled("last_finite", self.trainer.state.parameters, arrays)
         best = filled("best", self.trainer.state.parameters, arrays) if "best.0" in arrays else None
         self._choosing.restore(about["choosing"], best)
-        return about["num_rows"], about["row_checks"]
+        return about["num_rows"]
 
 
 def _identity(data: np.ndarray, valid: Any, settings: RunSettings) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from tempering._errors import InputError, check_count
 from tempering._signatures import suggests
 from tempering._types import Key
 from tempering.api import Settings
-from tempering.estimators.uncertainty import uncertainty_by_jackknife
 from tempering.kernels import Position
 from tempering.ladder import Ladder
 from tempering.models import RBM, RBMPath
@@ -22,6 +21,7 @@ from tempering.models.rbm.binary import Base
 from tempering.results import MeanLogLikelihood
 from tempering.sampling.directory import filled
 from tempering.training.anchor import Anchor, find_anew, left_out
+from tempering.training.doubts import diverged, doubts_of, jackknife_error, lag_of
 from tempering.training.outcomes import Tracked
 from tempering.training.settings import check_alpha
 from tempering.training.spread import Spread
@@ -30,10 +30,6 @@ from tempering.verdicts import Finding, Verdict
 from tempering.warmups import AnnealedStart
 
 TRACKER_SWEEPS = 5  # per update, by default
-MIN_OVERLAP = 0.3  # effective share of the chains under new parameters; below it, old draws say little of them
-MIN_OCCUPANCY = 0.05  # of a rung's prior probability
-MAX_FIELD = 1e6  # at a hidden unit: parameters that large have diverged, though they may be finite
-MAX_LAG = 1.0  # nats by which log Z lags behind the chains, beyond noise
 _MIN_GROUPS = 4  # of chains, for a jackknife
 _ROOM = 2.0  # the sums over hidden units are fitted for fields this many times as large as the present ones
 _LEAST_BOUND = 200.0  # of fields, for the first fit: most RBMs never exceed it, and so are never fitted again
@@ -59,8 +55,6 @@ class Tracker:
     is `LOST`. Then log Z is estimated from scratch, by annealing and tempering until the diagnosis is good.
 
     Attributes:
-        tracked: log Z at the last update.
-        chains: The tempered chains, and log Ẑ_k at every rung.
         num_updates: Updates so far.
 
     Caveats: a mode of the model that no chain has entered is in no error band.
@@ -82,7 +76,7 @@ class Tracker:
         anchor: AnnealedStart | None = None,
         seed: int = 0,
     ):
-        """Estimate log Z of the first parameters from scratch.
+        """Check the settings. log Z of the first parameters is estimated from scratch when it is first needed.
 
         Args:
             rbm: The first parameters.
@@ -120,8 +114,23 @@ class Tracker:
         self._lost: tuple[Finding, ...] = ()
         self._pending: list[Reading] = []  # of updates that were not assessed yet
         self._log_z_base = 0.0
-        self.chains = self._anchor(rbm)
-        self.tracked = self._at_anchor()
+        self._first = rbm
+        self._chains: TemperedChains | None = None
+        self._tracked: Tracked | None = None
+
+    @property
+    def chains(self) -> TemperedChains:
+        """The tempered chains, and log Ẑ_k at every rung; at first those of an estimate from scratch."""
+        if self._chains is None:
+            self._chains = self._anchor(self._first)
+        return self._chains
+
+    @property
+    def tracked(self) -> Tracked:
+        """log Z at the last update."""
+        if self._tracked is None:
+            self._tracked = self._at_anchor()
+        return self._tracked
 
     @property
     def rbm(self) -> RBM:
@@ -139,10 +148,11 @@ class Tracker:
         Returns:
             log Z under the new parameters; also in `tracked`.
         """
+        _ = self.chains  # log Z of the first parameters, if nobody has asked for it yet
         arrays = [_as_numpy(a) for a in (weights, vbias, hbias)]
         if not all(np.all(np.isfinite(array)) for array in arrays):
             self.num_updates += 1
-            self.tracked = Tracked(np.nan, np.inf, self.num_groups - 1, self.num_updates, (_diverged(),))
+            self._tracked = Tracked(np.nan, np.inf, self.num_groups - 1, self.num_updates, (diverged(),))
             return self.tracked
         rbm = device_parameters(RBM(*arrays))
         self._make_room_for(float(largest_field(rbm)))
@@ -163,7 +173,7 @@ class Tracker:
 
     def advance(self, chains: TemperedChains, reading: Reading | None) -> None:
         """Take over chains that `follow` has moved to new parameters, and keep the reading for the next `assess`."""
-        self.chains = chains
+        self._chains = chains
         if reading is not None:
             self.num_updates += 1
             self._pending.append(reading)
@@ -171,7 +181,7 @@ class Tracker:
     def assess(self) -> Tracked:
         """Turn the readings since the last call into log Z; where track was lost, estimate it from scratch."""
         readings, self._pending = jax.device_get(self._pending), []
-        self.tracked = self._concluded(readings)
+        self._tracked = self._concluded(readings)
         self._make_room_for(float(readings[-1].largest_field))
         return self.tracked
 
@@ -184,11 +194,11 @@ class Tracker:
         # Each log Ẑ_k is the sum of its changes over all updates, of which eq. 24 corrects a part α per update. An
         # update that the chains could not follow leaves its error in this sum. Later updates look sound but inherit
         # that error, so the verdict stays LOST until log Z has been estimated from scratch.
-        findings = self._lost or next((found for reading in readings if (found := _findings(reading))), ())
+        findings = self._lost or next((found for reading in readings if (found := doubts_of(reading))), ())
         self._lost = tuple(finding for finding in findings if finding.verdict is Verdict.LOST)
         wait = max(self.patience, self._anchor_sweeps / (_ANCHOR_COST * self.num_sweeps))
         if self._lost and self.num_updates - self._last_anchor >= wait:
-            self.chains = self._anchor(self.rbm)
+            self._chains = self._anchor(self.rbm)
             return dataclasses.replace(self._at_anchor(), is_anchored=True)
         return self._at_reading(readings[-1], findings)
 
@@ -218,7 +228,7 @@ class Tracker:
         found, self._log_z_base = self._found(rbm, 1)
         self._last_anchor, self._anchor_sweeps, self._lost = self.num_updates, found.num_sweeps, found.findings
         without = left_out(found.stats, self.num_groups)
-        excess = found.log_z.std_error**2 - _jackknife(without[:, -1]) ** 2
+        excess = found.log_z.std_error**2 - jackknife_error(without[:, -1]) ** 2
         self._anchor_error = float(np.sqrt(max(excess, 0.0)))
         grouped = jax.tree.map(self._grouped, found.states)
         return TemperedChains(
@@ -227,6 +237,15 @@ class Tracker:
             jnp.asarray(without, jnp.float32), jnp.zeros(()), jnp.zeros(self.num_groups),
         )  # fmt: skip
 
+    def _template(self, bound: float) -> TemperedChains:
+        """Chains of the form that a snapshot has, with other numbers."""
+        ladder = Ladder.create(RBMPath.create(self._first, self._logits, self._betas, largest_field=bound))
+        forms = jax.eval_shape(ladder.path.sample_base, self._key)
+        axes = (self.num_groups, self.num_chains // self.num_groups)
+        x = jax.tree.map(lambda form: jnp.zeros((*axes, *form.shape), form.dtype), forms)
+        sums, by_group = jnp.zeros((self.num_groups, len(self._betas))), jnp.zeros(self.num_groups)
+        return TemperedChains(ladder, Position(x, jnp.zeros(axes, jnp.int32)), sums, jnp.zeros(()), by_group)
+
     def _grouped(self, leaf: Any) -> Any:
         """Chain c goes to group c mod G, since neighbouring chains were started at the same rung."""
         leaf = np.asarray(leaf)
@@ -234,16 +253,16 @@ class Tracker:
 
     def _at_anchor(self) -> Tracked:
         log_z, without = self.chains.ladder.log_z_guess[-1], self.chains.log_z_without[:, -1]
-        return self._make_tracked(float(log_z), _jackknife(without), self._lost)
+        return self._make_tracked(float(log_z), jackknife_error(without), self._lost)
 
     def _at_reading(self, reading: Reading, findings: tuple[Finding, ...]) -> Tracked:
         # If every update brings the same innovation d, of which eq. 24 takes in α, log Ẑ stays (1 − α) d behind. That
         # much is added, times the share of d² that is not noise. All of the lag widens the error: chains that have not
         # equilibrated do not show the whole of d.
-        lag, innovation = _lag(reading), float(reading.innovation)
+        lag, innovation = lag_of(reading), float(reading.innovation)
         gain = (1 - self.alpha) * (lag / innovation) ** 2 if lag > 0 else 0.0
         without = reading.log_z_without + gain * reading.innovation_without
-        error = float(np.hypot(_jackknife(without), lag))
+        error = float(np.hypot(jackknife_error(without), lag))
         return self._make_tracked(float(reading.log_z[-1]) + gain * innovation, error, findings)
 
     def _make_tracked(self, log_z: float, error: float, findings: tuple[Finding, ...]) -> Tracked:
@@ -266,7 +285,7 @@ class Tracker:
 
     def _fit_sums(self, bound: float) -> None:
         path = RBMPath.create(self.rbm, self._logits, self._betas, largest_field=bound)
-        self.chains = eqx.tree_at(lambda chains: chains.ladder.path, self.chains, path)
+        self._chains = eqx.tree_at(lambda chains: chains.ladder.path, self.chains, path)
 
     def snapshot(self) -> dict[str, Any]:
         """What a later `Tracker` needs besides `chains` to continue with the same bits, as plain numbers."""
@@ -278,8 +297,8 @@ class Tracker:
 
     def restore(self, numbers: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Continue from the numbers of a snapshot and the leaves of `chains`, saved under the name "tracker"."""
-        self._fit_sums(numbers["field_bound"])  # arrays of the same shapes
-        self.chains = jax.tree.map(jnp.asarray, filled("tracker", self.chains, arrays))
+        template = self._template(numbers["field_bound"])  # so that log Z of the first parameters is not found again
+        self._chains = jax.tree.map(jnp.asarray, filled("tracker", template, arrays))
         self._log_z_base = numbers["log_z_base"]
         self.num_updates, self._last_anchor = int(numbers["num_updates"]), int(numbers["last_anchor"])
         self._anchor_sweeps, self._anchor_error = int(numbers["anchor_sweeps"]), numbers["anchor_error"]
@@ -302,40 +321,6 @@ def _follow(
 ) -> tuple[TemperedChains, Reading]:
     step = jnp.asarray(alpha, jnp.float32)
     return follow(key, chains, rbm, step, num_sweeps, is_backward=False, spread=Spread())[:2]
-
-
-def _jackknife(left_out: Any) -> float:
-    """The standard error of an estimate from its values with one group of chains left out at a time."""
-    column = np.asarray(left_out, np.float64)[:, None]
-    return float(uncertainty_by_jackknife(column.mean(axis=0), column).std_error[0])
-
-
-def _lag(reading: Reading) -> float:
-    """√(innovation² − its variance): how far log Ẑ lags behind the chains, beyond noise; 0 where noise explains it."""
-    excess = float(reading.innovation) ** 2 - _jackknife(reading.innovation_without) ** 2
-    return float(np.sqrt(max(excess, 0.0)))
-
-
-def _findings(reading: Reading) -> tuple[Finding, ...]:
-    """Why the chains may have lost track; empty where they follow."""
-    is_sound = np.all(np.isfinite(reading.log_z)) and reading.largest_field < MAX_FIELD  # False where it is NaN
-    if reading.num_nonfinite > 0 or not is_sound:
-        return (_diverged(),)
-    rung, lag = int(np.argmin(reading.occupancy)), _lag(reading)
-    share = reading.occupancy[rung]
-    reasons = [
-        (reading.overlap < MIN_OVERLAP, f"an update left {float(reading.overlap):.1%} of the chains effective"),
-        (share < MIN_OCCUPANCY, f"rung {rung} has {share:.2g} of what it should have"),
-        (lag > MAX_LAG, f"log Z runs {lag:.1f} nats behind"),
-    ]
-    seen = "; ".join(text for holds, text in reasons if holds)
-    cure = "lower the learning rate, or give the tracker more sweeps or chains"
-    return (Finding(Verdict.LOST, seen, cure),) if seen else ()
-
-
-def _diverged() -> Finding:
-    seen = "parameters, or densities under them, are NaN, infinite or absurdly large"
-    return Finding(Verdict.NONFINITE, seen, "lower the learning rate: training has diverged")
 
 
 def _as_numpy(array: Any) -> np.ndarray:
