@@ -22,6 +22,7 @@ _AT_ONCE = 50  # replicates in one program; their records are all on the host at
 @suggests({
     "target_error": "All its runs have one length; use `estimate` with a `target_error` for each seed.",
     "progress": "Its results come one by one: count them, or give them to a bar of your own.",
+    "witnesses": "Witnesses are asked after a single run; use `estimate` with `witnesses` for each seed.",
     "seed": "Give `seeds`, one for each run.",
 })  # fmt: skip
 def estimate_many(

@@ -11,6 +11,8 @@ from tempering._errors import InputError
 from tempering._types import HostPerRung, LogF, State
 from tempering.bases import AbstractBase, as_base
 from tempering.kernels import HMC, AbstractMove
+from tempering.ladder import AbstractPath
+from tempering.models.density.rows import TargetOfPath, base_around, rows_of_states, states_of_rows
 from tempering.models.density.trial import check_same_form, checked_move, state_form
 from tempering.models.model import AbstractModel, named_leaves
 from tempering.paths import GeometricPath, LikelihoodPath
@@ -38,6 +40,19 @@ class AbstractDensity(AbstractModel):
 
     def keeps_draws(self) -> bool:
         return True
+
+    def states_of(self, path: AbstractPath, rows: Any) -> State:
+        """States from rows of all their numbers (row, number), in the order of their leaves, or from a pytree of rows.
+
+        They are in the coordinates in which chains move: unconstrained ones for models of NumPyro and PyMC.
+        """
+        return states_of_rows(path, rows, type(self).__name__)
+
+    def rows_of(self, x: State) -> np.ndarray:
+        return rows_of_states(x)
+
+    def based_at(self, path: AbstractPath, rows: np.ndarray, others: np.ndarray) -> tuple[AbstractModel, Any]:
+        return LogDensity(TargetOfPath(path), base_around(path, rows, others), move=self.move()), None
 
     def advice(self, verdict: Verdict) -> str | None:
         if verdict is Verdict.DIVERGENT:
@@ -74,10 +89,17 @@ class AbstractPosterior(AbstractUserDensity):
     stuck_advice: ClassVar[str | None] = (
         "standardise the data, non-centre hierarchical parameters, reparametrise correlated ones, or tighten the priors"
     )
+    missed_advice: ClassVar[str] = (
+        "run more chains, or temper the same posterior from a base that covers the witnesses: `tp.LogDensity` of its "
+        "log prior and log likelihood"
+    )
     divergent_advice: ClassVar[str] = (
         "non-centre hierarchical parameters (θ = μ + τ z), or tighten the priors. If that is not enough, take a "
         "smaller step, `move=tp.HMC(0.01)`"
     )
+
+    def advice(self, verdict: Verdict) -> str | None:
+        return self.missed_advice if verdict is Verdict.MISSED else super().advice(verdict)
 
     def refuse_base(self, base: Any) -> None:
         """Refuse any base: from another one than the prior, log Z would not be the evidence."""
