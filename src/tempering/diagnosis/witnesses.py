@@ -28,12 +28,12 @@ class Away:
     """How many of some chains that were started at the target were never at the base.
 
     Attributes:
-        num_away: So many.
+        num_away: So many, or the expected number of them.
         num_chains: Of so many.
     """
 
-    num_away: int
-    num_chains: int
+    num_away: float | int
+    num_chains: float | int
 
     @property
     def share(self) -> float:

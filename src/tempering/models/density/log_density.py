@@ -4,6 +4,8 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
@@ -44,7 +46,8 @@ class AbstractDensity(AbstractModel):
     def states_of(self, path: AbstractPath, rows: Any) -> State:
         """States from rows of all their numbers (row, number), in the order of their leaves, or from a pytree of rows.
 
-        They are in the coordinates in which chains move: unconstrained ones for models of NumPyro and PyMC.
+        They are in the coordinates in which chains move: unconstrained ones for models of NumPyro and PyMC, unless a
+        model knows the way back from named parameters.
         """
         return states_of_rows(path, rows, type(self).__name__)
 
@@ -157,6 +160,7 @@ class Posterior(AbstractPosterior):
     prior: AbstractBase
     own_move: AbstractMove
     constrain: Callable[[State], dict[str, Array]] | None
+    unconstrain: Callable[[dict[str, Array]], State] | None
     measure: str = eqx.field(static=True)
 
     def __init__(
@@ -165,6 +169,7 @@ class Posterior(AbstractPosterior):
         prior: Any,
         *,
         constrain: Callable[[State], dict[str, Array]] | None = None,
+        unconstrain: Callable[[dict[str, Array]], State] | None = None,
         measure: str = "the prior as given",
         move: AbstractMove | None = None,
     ):
@@ -174,17 +179,24 @@ class Posterior(AbstractPosterior):
             log_likelihood: the log likelihood of one state x, written with `jax.numpy`.
             prior: a base, or a distribution with `log_prob` and `sample`.
             constrain: from a state to named parameters, for draws; by default the leaves of the state.
+            unconstrain: from named parameters back to a state, for witnesses that have names.
             measure: what log Z is an integral over, in words.
             move: how x is moved; by default `BitFlips` for bits and `HMC` for numbers.
         """
         self.log_likelihood, self.prior = log_likelihood, as_base(prior)
-        self.constrain, self.measure = constrain, measure
+        self.constrain, self.unconstrain, self.measure = constrain, unconstrain, measure
         self.own_move = checked_move("log_likelihood", log_likelihood, self.prior, move)
         self.path(None, _TWO_ENDS)  # refuses an improper prior
 
     def path(self, base: Any, betas: HostPerRung) -> LikelihoodPath:
         self.refuse_base(base)
         return LikelihoodPath.create(self.log_likelihood, self.prior, betas)
+
+    def states_of(self, path: AbstractPath, rows: Any) -> State:
+        """As for any density; a dict is one of parameters by name, as results have them, where the model knows how."""
+        if isinstance(rows, dict) and self.unconstrain is not None:
+            rows = jax.vmap(self.unconstrain)({name: jnp.asarray(values) for name, values in rows.items()})
+        return super().states_of(path, rows)
 
     def named(self, x: State) -> dict[str, Array]:
         return named_leaves(x) if self.constrain is None else self.constrain(x)
