@@ -52,6 +52,7 @@ STUDIES = (
     Study("figure3", "experiments/figure3.py", ("--seeds", "200", *JOBS)),
     Study("ais_needs", "experiments/ais_needs.py"),
     Study("stuck", "experiments/stuck.py"),
+    Study("witnesses", "experiments/witnesses.py"),
     Study("figure4", "experiments/figure4.py", JOBS),
     Study("figure7", "experiments/figure7.py", ("--seeds", "20")),
     Study("prior", "experiments/prior.py"),

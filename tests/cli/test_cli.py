@@ -148,6 +148,17 @@ def test_data_are_base_and_likelihood(estimate, files):
     assert uniform["mean_log_likelihood"] is not None
 
 
+def test_witnesses_from_a_file(estimate, files):
+    """Kills: a file that is not read, that is taken as data, or whose answer is not told."""
+    told = only_json(estimate(files / "easy.npz", *QUICK, "--json", "--witnesses", files / "bits.npz")[1])
+    assert told["witnesses"]["num_witnesses"] == 30
+    assert told["witnesses"]["away"] == {"num_away": 0, "num_chains": 30}
+    assert told["witnesses"]["missing"] is None
+    assert told["mean_log_likelihood"] is None
+    shown = estimate(files / "easy.npz", *QUICK, "--witnesses", files / "bits.npz")[1]
+    assert "0 of 30 chains from witnesses never came to the base" in " ".join(shown.split())
+
+
 def test_every_method_and_ladder_runs(estimate, files):
     """Guards the options that the other tests leave alone."""
     for options in (("--method", "ts"), ("--ladder", "0,0.1,0.3,0.6,1"), ("--rung-weights", "exp:1")):
@@ -186,6 +197,7 @@ def test_devices_do_not_change_the_answer(launch, tempering):
     "{}/missing.npz", "{}", "{}/text.npz", "{}/easy.npz:other", "{}/bits.npz", "{}/easy.txt",
     "{}/easy.npz --data {}/wide.npz", "{}/easy.npz --data {}/grey.npz", "{}/easy.npz --base {}/missing.npz",
     "{}/easy.npz --data {}/grey.npz --binarize never",
+    "{}/easy.npz --witnesses {}/wide.npz", "{}/easy.npz --witnesses {}/missing.npz", "mixture --witnesses {}/wide.npz",
     "--rung-weights exp", "--rung-weights exp:x", "--rung-weights exp:nan", "--rung-weights flat", "--ladder linear",
     "--ladder 0,1,0.5",
     "--ladder 0,x,1", "--ladder geometric:7", "--warmup cold", "--method magic", "--sweeps 0", "--chains 0",

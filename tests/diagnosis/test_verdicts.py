@@ -24,7 +24,7 @@ from samples import (
 )
 from tempering import Finding, Verdict
 from tempering.api import Settings
-from tempering.diagnosis import Goal, Look, diagnose, unequilibrated
+from tempering.diagnosis import Away, Goal, Look, MissingMass, WitnessCheck, diagnose, missed, unequilibrated
 from tempering.diagnosis.stopping import too_short
 from tempering.estimators import Annealed, _mbar_solver
 from tempering.stats import MoveCounts, Tours
@@ -91,6 +91,12 @@ def short():
     return () if finding is None else (finding,)
 
 
+def missing():
+    mass = MissingMass(0.5, 0.4, 0.6, -0.7, 0.05, Away(50, 50))
+    finding = missed(WitnessCheck(1, 0, 500, Away(50, 50), Away(0, 100), mass), -0.7, 0.01)
+    return () if finding is None else (finding,)
+
+
 def uneven():
     log_sums = healthy().stats.log_sums.copy()
     log_sums[:, :, 2] -= 3.0
@@ -122,6 +128,7 @@ PROVOKED = {
     Verdict.UNEVEN: (uneven, "rung 2 of 2", "warm-up"),
     Verdict.HEAVY_TAILS: (heavy, "count as 7", ""),
     Verdict.DISAGREES: (lambda: of_run(healthy(), Annealed(5.0, 0.1, 0.5)), "by annealing", "`num_sweeps=800`"),
+    Verdict.MISSED: (missing, "about 0.5 of the mass is missing, at least 0.4", "`base` that covers the witnesses"),
     Verdict.NO_OVERLAP: (no_overlap, "none of", "rungs"),
     Verdict.UNCONVERGED: (None, "", ""),  # with a monkeypatch, below
     Verdict.LOST: (lost, "of the chains effective; log Z runs 1.5 nats behind", "learning rate"),

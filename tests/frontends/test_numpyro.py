@@ -299,3 +299,26 @@ def test_evidence_and_posterior_of_a_regression(fitted):
     precision = x.T @ x / 0.25 + np.eye(3) / 1.5**2
     mean = np.linalg.solve(precision, x.T @ y / 0.25 + 0.2 / 1.5**2)
     checks.assert_within(result.expectation.value, mean, result.expectation.std_error, most=4.5)
+
+
+def test_witnesses_by_the_names_of_parameters():
+    """As `MCMC.get_samples` has them. Kills: values taken as unconstrained; a missing one that is drawn instead."""
+
+    def model(y=None):
+        mean = numpyro.sample("mean", dist.Normal(0, 1))
+        scale = numpyro.sample("scale", dist.HalfNormal(1))
+        numpyro.deterministic("ratio", mean / scale)
+        numpyro.sample("y", dist.Normal(mean, scale), obs=y)
+
+    posterior = tp.from_numpyro(model, y=np.array([0.3, 1.0]))
+    path = posterior.path(None, np.array([0.0, 1.0]))
+    samples = {"mean": np.array([0.1, 0.2]), "scale": np.array([1.0, 2.0]), "ratio": np.zeros(2)}
+    states = posterior.states_of(path, samples)
+    np.testing.assert_allclose(states["scale"], np.log(samples["scale"]), atol=1e-6)
+    np.testing.assert_allclose(states["mean"], samples["mean"], atol=1e-6)
+    flat = posterior.states_of(path, np.array([[0.1, 0.0]]))  # all numbers of a state, as chains have them
+    np.testing.assert_allclose(flat["scale"], [0.0])
+    with pytest.raises(tp.InputError, match="`scale` is missing"):
+        posterior.states_of(path, {"mean": np.zeros(2)})
+    with pytest.raises(tp.InputError, match="must be finite"):
+        posterior.states_of(path, {"mean": np.zeros(1), "scale": -np.ones(1)})

@@ -34,6 +34,7 @@ _ONE_LENGTH = "Methods are compared at one number of sweeps: give `budget`, or `
 @suggests({
     "target_error": f"That is for `estimate`. {_ONE_LENGTH}",
     "max_sweeps": _ONE_LENGTH, "max_seconds": _ONE_LENGTH,
+    "witnesses": "That is for `estimate`, whose run it asks; methods that read the same run miss the same mass.",
     "out": "Save what it returns: `comparison.to_json()`.",
 })  # fmt: skip
 def compare(

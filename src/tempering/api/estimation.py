@@ -14,6 +14,7 @@ from tempering._errors import InputError
 from tempering._signatures import suggests
 from tempering.api.job import Job
 from tempering.api.settings import Betas, RungWeights, Settings, check_model, read_seconds
+from tempering.api.witnesses import Witnesses, asked
 from tempering.diagnosis import Decision, Goal
 from tempering.diagnosis.stopping import END
 from tempering.estimators import rts
@@ -51,6 +52,7 @@ def estimate(
     max_seconds: float | int | str | None = None,
     expect: Callable[[Any], Any] | None = None,
     keep_draws: bool | None = None,
+    witnesses: Any = None,
     out: str | os.PathLike | None = None,
     resume: bool = False,
     chunk_sweeps: int = Settings.chunk_sweeps,
@@ -90,6 +92,10 @@ def estimate(
             way is finished, so it takes somewhat longer.
         expect: A function of a state whose mean under the model is wanted, such as `lambda x: x.v` for an RBM's pixels.
         keep_draws: Whether states are kept, as draws of the target; by default for densities and posteriors.
+        witnesses: States that are known to matter, one in each row: training data, draws of another sampler, a second
+            minimum. Where chains from them show that the run has missed a part of the mass, the verdict is `MISSED`.
+            Rows are data for a model of data; for a density all numbers of a state, in the coordinates of its chains,
+            or a pytree of such rows.
         out: A directory for checkpoints and the result.
         resume: Go on with the run in `out`, to the same bits, or beyond where it ended with a larger `num_sweeps`. If
             the last checkpoint is damaged, the one before it is used, with a `RecoveryWarning`.
@@ -118,13 +124,14 @@ def estimate(
     job = Job(
         model, data if base is None else base, settings, move=move, expect=expect, keep_draws=keep_draws
     )  # fmt: skip
+    known = None if witnesses is None else Witnesses.checked(job, witnesses)
     with ExitStack() as stack:
         directory = None
         if out is not None:
             directory = stack.enter_context(StageDirectory(out, job.identity(), resume=resume))
         with shown(progress, watch) as told:
             ending = _run(job, directory, told, seconds)
-        result = _finished(job, ending)
+            result = _finished(job, ending, known)
         if data is not None and mean_log_density is not None:
             likelihood = MeanLogLikelihood.from_log_z(mean_log_density, len(data), result.log_z_by_rung)
             result = dataclasses.replace(result, mean_log_likelihood=likelihood)
@@ -174,11 +181,15 @@ def _run(job: Job, directory: StageDirectory | None, watch: Watch | None, max_se
         stage = _further(stage, decision)
 
 
-def _finished(job: Job, ending: _Ending) -> Result:
-    stage = ending.stage
+def _finished(job: Job, ending: _Ending, witnesses: Witnesses | None) -> Result:
+    started, stage = time.perf_counter(), ending.stage
     if not stage.is_sampling or stage.recording is None:
         raise Interrupted("The run was stopped during its warm-up; there is no estimate yet.")
-    return job.result(stage, ending.seconds, is_late=ending.is_late)
+    result = job.result(stage, ending.seconds, is_late=ending.is_late)
+    if witnesses is None or not result.is_complete:
+        return result
+    result = result.with_witnesses(asked(job, stage, result, witnesses))
+    return dataclasses.replace(result, seconds=ending.seconds + time.perf_counter() - started)
 
 
 def _up_to(stage: Stage, num_sweeps: int | None, goal: Goal | None) -> Stage:

@@ -24,6 +24,7 @@ _MOST_AT_ONCE = 100  # of these runs
 @suggests({
     "target_error": "All its runs have one length; use `estimate` with a `target_error` for each seed.",
     "progress": "Its results come one by one: count them, or give them to a bar of your own.",
+    "witnesses": "Witnesses are asked after a single run; use `estimate` with `witnesses` for each seed.",
     "seed": "Give `seeds`, one for each run.",
 })  # fmt: skip
 def estimate_many(

@@ -142,7 +142,7 @@ class Runs:
     def _target_draws(self) -> State:
         """States of the tempered run's chains, picked in proportion to q(K−1 | x), by systematic resampling."""
         ended = self.tempered.ended
-        log_weights = np.asarray(_log_target_weights(ended.ladder, ended.states.x), np.float64)
+        log_weights = np.asarray(log_target_weights(ended.ladder, ended.states.x), np.float64)
         log_weights = np.nan_to_num(log_weights, nan=-1e300, neginf=-1e300)  # never picked, unless all are like that
         weights = np.exp(log_weights - log_weights.max())
         offset = float(jax.random.uniform(self._key(RunKind.DOWN_FROM_TARGET)))
@@ -192,6 +192,6 @@ _NUMBERS = {kind: 2**20 + i for i, kind in enumerate(RunKind)}
 
 
 @eqx.filter_jit
-def _log_target_weights(ladder: Ladder, x: State) -> jax.Array:
+def log_target_weights(ladder: Ladder, x: State) -> jax.Array:
     """log q(K−1 | x) of each chain."""
     return jax.vmap(lambda state: ladder.log_rung_posterior(ladder.path.log_densities(state))[-1])(x)

@@ -66,24 +66,34 @@ def read_inputs(
     model: str | None, names: str | None, base: str | None, data: str | None, binarize: str | None, seed: int
 ) -> "tuple[AbstractModel, Any, np.ndarray | None]":
     """The model, what tempering starts from, and the rows of data, from what was typed."""
-    from tempering.frontends.loading import load, load_data, load_example, load_rows
-    from tempering.models import RBM
+    from tempering.frontends.loading import load, load_example
 
     if names is not None and model is None:
         raise InputError("--names is for the arrays of a FILE.npz: give the file as MODEL.")
     with only_answers_on_stdout():  # a Python file may print
         target, own_base = (load(model, names=names), None) if model is not None else load_example()
     _check_useful(target, base, data, binarize)
-
-    def read(file: str) -> "np.ndarray":
-        if isinstance(target, RBM):
-            return load_data(file, num_visible=target.num_visible, binarize=binarize, seed=seed)
-        return load_rows(file)
-
-    rows = None if data is None else read(data)
+    rows = None if data is None else _read_rows(target, data, binarize, seed)
     if base is None:
         return target, own_base if rows is None else rows, rows
-    return target, base if base in _BASE_WORDS else read(base), rows
+    return target, base if base in _BASE_WORDS else _read_rows(target, base, binarize, seed), rows
+
+
+def read_witnesses(
+    model: "AbstractModel", witnesses: str | None, binarize: str | None, seed: int
+) -> "np.ndarray | None":
+    """The rows of the file of witnesses, if one was given."""
+    return None if witnesses is None else _read_rows(model, witnesses, binarize, seed)
+
+
+def _read_rows(model: "AbstractModel", file: str, binarize: str | None, seed: int) -> "np.ndarray":
+    """Rows of data for this model."""
+    from tempering.frontends.loading import load_data, load_rows
+    from tempering.models import RBM
+
+    if isinstance(model, RBM):
+        return load_data(file, num_visible=model.num_visible, binarize=binarize, seed=seed)
+    return load_rows(file)
 
 
 def _check_useful(model: "AbstractModel", base: str | None, data: str | None, binarize: str | None) -> None:

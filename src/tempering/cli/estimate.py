@@ -22,6 +22,9 @@ def estimate_command(
     names: common.NamesFlag = None,
     base: common.BaseFlag = None,
     data: Annotated[str | None, Option(help="FILE of data whose mean log-likelihood is wanted.")] = None,
+    witnesses: Annotated[
+        str | None, Option(help="FILE of states that are known to matter: does the run know where they are?")
+    ] = None,
     binarize: common.BinarizeFlag = None,
     chains: common.ChainsFlag = _defaults.NUM_CHAINS,
     sweeps: Annotated[
@@ -64,6 +67,7 @@ def estimate_command(
     shape = reporting.read_image(image)
     reporting.check_file("--report", report)
     target, start, rows = common.read_together(lambda: common.read_inputs(model, names, base, data, binarize, seed))
+    told = common.read_together(lambda: common.read_witnesses(target, witnesses, binarize, seed))
     target, start = paths.along(path, target, start)
     is_shown = is_terminal() and not quiet and processes.speaks()
     exact = target.quick_log_z() if is_shown else None
@@ -77,7 +81,7 @@ def estimate_command(
                 target, start, data=rows, num_chains=chains, num_sweeps=sweeps, num_rungs=common.read_rungs(rungs),
                 betas=common.read_betas(ladder), rung_weights=rung_weights, warmup=warmup, method=method, seed=seed,
                 target_error=target_error, max_sweeps=max_sweeps, max_seconds=max_time, out=out, resume=resume,
-                chunk_sweeps=chunk, keep_draws=keep_draws,
+                chunk_sweeps=chunk, keep_draws=keep_draws, witnesses=told,
                 watch=lambda _: interrupts.asked, progress=is_shown,
             )  # fmt: skip
     except tp.Interrupted as stopped:
@@ -150,6 +154,8 @@ def _run_rows(result: "tp.Result") -> Iterator[tuple[str, str]]:
     if result.mean_log_likelihood is not None:
         found = result.mean_log_likelihood
         yield "mean log-likelihood", f"{found.value:.4f} ± {found.std_error:.4f} over {found.num_rows} rows"
+    if result.witnesses is not None:
+        yield "witnesses", str(result.witnesses)
     cut = f", the first {result.log_z_by_rung.num_cut} left out" if result.log_z_by_rung.num_cut else ""
     warmup = f"(+ {result.num_warmup_sweeps} of warm-up)"
     yield "chains × sweeps", f"{result.num_chains} × {result.num_sweeps} {warmup}{cut}"

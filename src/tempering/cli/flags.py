@@ -12,7 +12,7 @@ _FLAGS = {
     "optimizer": "--optimizer", "alpha": "--alpha", "is_tracked": "--track", "track_every": "--track-every",
     "follow_every": "--follow-every", "pretrain": "--pretrain", "check": "--check", "early_stop": "--early-stop",
     "valid": "--valid", "binarize": "--binarize", "names": "--names", "patience": "--patience",
-    "num_visible": "--image", "data_dir": "--data-dir",
+    "num_visible": "--image", "witnesses": "--witnesses", "data_dir": "--data-dir",
 }  # fmt: skip
 _ARGUMENT = re.compile(rf"`({'|'.join(_FLAGS)})(?:=([^`]*))?`")
 

@@ -5,6 +5,8 @@
   `open_tours` that of a run of whole tours.
 - Bottlenecks of the ladder: `rung_chain` gives a `RungChain`, `find_knots` its `Knot`s; `rung_weight_cost` says what
   other rung weights would gain.
+- Witnesses: `missed` is the finding of a `WitnessCheck`, which has the chains that stayed `Away` and the
+  `MissingMass`.
 - Stopping at a target error: `decide` turns a `Look` and a `Goal` into a `Decision`.
 """
 
@@ -24,6 +26,10 @@ from tempering.diagnosis.stopping import Decision as Decision
 from tempering.diagnosis.stopping import Goal as Goal
 from tempering.diagnosis.stopping import Look as Look
 from tempering.diagnosis.stopping import decide as decide
+from tempering.diagnosis.witnesses import Away as Away
+from tempering.diagnosis.witnesses import MissingMass as MissingMass
+from tempering.diagnosis.witnesses import WitnessCheck as WitnessCheck
+from tempering.diagnosis.witnesses import missed as missed
 from tempering.estimators.annealed import Annealed as Annealed
 from tempering.estimators.log_z import LogZ as LogZ
 from tempering.stats import BlockedStats as BlockedStats

@@ -74,6 +74,7 @@ HOPES = {
     Verdict.NO_OVERLAP: Hope.MORE_IF_NOISY,  # rare draws may still come, unless the rungs are too far apart
     Verdict.HEAVY_TAILS: Hope.MORE_IF_NOISY,  # the same
     Verdict.DISAGREES: Hope.MORE_IF_NOISY,  # the annealing pass does not improve: in the end it alone is wrong
+    Verdict.MISSED: Hope.NONE,  # seen after the run; chains do not come where the base does not lead
     Verdict.LOST: Hope.NONE,  # said of trackers only
     Verdict.COARSE: Hope.NONE,  # less noise makes the error between rungs more visible
     Verdict.DIVERGENT: Hope.NONE,  # the same step fails at the same places

@@ -23,12 +23,14 @@ def posterior_of(program: Any, measure: str) -> Posterior:
     """The posterior of a program whose prior was checked.
 
     Args:
-        program: with the methods `log_prior`, `draw`, `log_likelihood` and `constrain`.
+        program: with the methods `log_prior`, `draw`, `log_likelihood` and `constrain`, and `unconstrain` where it has
+            the way back.
         measure: what its log Z is, in words.
     """
     prior = DrawnPrior(program.log_prior, program.draw)
     check_prior(prior)
-    return Posterior(program.log_likelihood, prior, constrain=program.constrain, measure=measure)
+    back = getattr(program, "unconstrain", None)
+    return Posterior(program.log_likelihood, prior, constrain=program.constrain, unconstrain=back, measure=measure)
 
 
 def evidence_in_words(data: Sequence[tuple[str, bool]], kind: str, factors: Sequence[str]) -> str:

@@ -129,6 +129,17 @@ class _Program(eqx.Module):
         wanted = (site for site in sites.values() if _is_parameter(site) or site["type"] in others)
         return {site["name"]: jnp.asarray(site["value"]) for site in wanted}
 
+    def unconstrain(self, values: dict[str, Array]) -> State:
+        """The state with these values at its latent sites, as `MCMC.get_samples` has them; others are left out."""
+        handlers, _ = _numpyro()
+        args, kwargs = self._arguments()
+        with handlers.substitute(data=values):
+            sites = _drawn_trace(self.model, args, kwargs, jax.random.key(0))
+        parameters = {name: site for name, site in sites.items() if _is_parameter(site)}
+        if missing := sorted(parameters.keys() - values.keys()):
+            raise InputError(f"A dict must have all parameters of the model; `{missing[0]}` is missing.")
+        return {name: _unconstrained(site) for name, site in parameters.items()}
+
     def _trace_at(self, u: State) -> tuple[Sites, Scalar]:
         handlers, _ = _numpyro()
         args, kwargs = self._arguments()

@@ -6,6 +6,7 @@
 - `AnnealUp` with `AnnealState`, `AnnealDown` with `Position`: annealed importance sampling and its reverse.
 - `ClimbUp`, with `Position`: the same as `AnnealUp` in sequential Monte Carlo, where populations are resampled between.
 - `Held`, with `Position`: moves at a rung that stays the same.
+- `UntilBase`, with `Position`: simulated tempering that ends at the base.
 - `AbstractKernel`: what they have in common. Moves of x at one rung are in `tempering.kernels.moves`.
 """
 
@@ -33,3 +34,4 @@ from tempering.kernels.tempering import AbstractKernel as AbstractKernel
 from tempering.kernels.tempering import Held as Held
 from tempering.kernels.tempering import Position as Position
 from tempering.kernels.tempering import SimulatedTempering as SimulatedTempering
+from tempering.kernels.tempering import UntilBase as UntilBase

@@ -1,6 +1,7 @@
 """Simulated tempering: a move of x at the current rung, then a Gibbs draw of the rung.
 
-`Held` leaves the rung as it is, to measure how well moves are accepted there.
+`Held` leaves the rung as it is, to measure how well moves are accepted there. `UntilBase` ends where a chain is at
+rung 0.
 """
 
 import abc
@@ -9,6 +10,7 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array
 
 from tempering._types import Key, Rung, Rungs, State
 from tempering.kernels.moves import AbstractMove, Evaluations
@@ -153,3 +155,16 @@ class Held(AbstractKernel):
     def __call__(self, key: Key, ladder: Ladder, state: Position) -> tuple[Position, HeldDraw]:
         x, info = self.move(key, ladder.path, state.rung, state.x)
         return Position(x, state.rung), HeldDraw(state.rung, info)
+
+
+class UntilBase(AbstractCarryingKernel):
+    """Simulated tempering until a chain is at rung 0, where it stays. The draw says whether it was still away.
+
+    Attributes:
+        move: how x moves at a rung.
+    """
+
+    def __call__(self, key: Key, ladder: Ladder, state: Position) -> tuple[Position, Array]:
+        new, _ = SimulatedTempering(self.move)(key, ladder, state)
+        is_away = state.rung != 0
+        return jax.tree.map(lambda later, now: jnp.where(is_away, later, now), new, state), is_away

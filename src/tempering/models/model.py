@@ -77,16 +77,40 @@ class AbstractModel(eqx.Module):
         raise InputError(f"A {type(self).__name__} is not a model of rows of data, so it gives them no likelihood.")
 
     def states_of(self, path: AbstractPath, rows: np.ndarray) -> State:
-        """States made of rows of data, from which reverse annealing can start, for a model with `reads_rows`.
+        """States made of rows, from which chains can start: rows of data, or of the coordinates of a density.
 
         Args:
             path: a path of this model.
-            rows: rows of data.
+            rows: one row for each state.
 
         Returns:
             States with a leading axis of rows.
         """
-        raise InputError(f"A {type(self).__name__} is not a model of rows of data, so nothing can start from them.")
+        raise InputError(f"A {type(self).__name__} has no states that rows stand for, so nothing can start from them.")
+
+    def rows_of(self, x: State) -> np.ndarray:
+        """The rows that states stand for: `states_of` makes the same states of them.
+
+        Args:
+            x: states with a leading axis.
+
+        Returns:
+            One row for each state.
+        """
+        return np.asarray(next(iter(jax.vmap(self.named)(x).values())))
+
+    def based_at(self, path: AbstractPath, rows: np.ndarray, others: np.ndarray) -> "tuple[AbstractModel, Any]":
+        """The same target from a base around some of its states, for a second run: see `witnesses` of `estimate`.
+
+        Args:
+            path: a path of this model.
+            rows: where the base is to be, as `rows_of` gives them.
+            others: draws of the target elsewhere, which tell the scale of its coordinates.
+
+        Returns:
+            A model with the same log f, and a base for it; by default the model itself, with the rows as data.
+        """
+        return self, rows
 
     def keeps_draws(self) -> bool:
         """Whether draws of the target are kept by default, since they are of interest besides log Z.

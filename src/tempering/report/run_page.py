@@ -190,10 +190,25 @@ def _numbers(answer: Answer) -> Iterator[tuple[str, str]]:
     if known:
         yield "moves accepted, by rung", f"{number(min(known), 2)} to {number(max(known), 2)}"
         yield "divergent trajectories", number(answer["num_divergent"])
+    yield from _witness_numbers(answer.get("witnesses"))
     yield "evaluations of the density", number(answer["num_density_evaluations"])
     yield "evaluations of its gradient", number(answer["num_gradient_evaluations"])
     yield "seconds", number(answer["seconds"], 1)
     yield "seed", number(answer["seed"])
+
+
+def _witness_numbers(check: Answer | None) -> Iterator[tuple[str, str]]:
+    """What chains from witnesses found, where there were any."""
+    if check is None:
+        return
+    yield "witnesses", number(check["num_witnesses"])
+    for name, about in (("away", "witnesses"), ("own_away", "the run's own draws")):
+        if check[name] is not None:
+            share = f"{check[name]['num_away']} of {check[name]['num_chains']}"
+            yield f"chains from {about} that never came to the base", share
+    if check["missing"] is not None:
+        low, share, high = (number(check["missing"][name], 2) for name in ("low", "share", "high"))
+        yield "share of the mass that is missing", f"{share} ({low} to {high})"
 
 
 def _command(answer: Answer) -> str:

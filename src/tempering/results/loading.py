@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tempering._errors import InputError
-from tempering.diagnosis import Diagnosis, Knot, RungChain
+from tempering.diagnosis import Away, Diagnosis, Knot, MissingMass, RungChain, WitnessCheck
 from tempering.estimators import Annealed, Expectation, LogZ
 from tempering.estimators.uncertainty import Errors
 from tempering.kernels import Evaluations
@@ -24,7 +24,7 @@ _KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
         *(Result, LogZ, Errors, Annealed, Expectation, MeanLogLikelihood, PathLength, Evaluations),
-        *(Diagnosis, RungChain, Knot, Finding, Verdict),
+        *(Diagnosis, RungChain, Knot, Finding, Verdict, WitnessCheck, MissingMass, Away),
         *(Recording, BlockedStats, Fault, Travel, MoveCounts, Tours, HostTargetSums),
     )
 }

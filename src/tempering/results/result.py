@@ -12,7 +12,7 @@ import numpy as np
 
 from tempering._errors import InputError
 from tempering._version import __version__
-from tempering.diagnosis import Diagnosis, occupancy, transition_matrix
+from tempering.diagnosis import Diagnosis, WitnessCheck, missed, occupancy, transition_matrix
 from tempering.diagnosis.divergence import divergences_in_words
 from tempering.estimators import Annealed, Expectation, LogZ
 from tempering.estimators.tempered import log_occupancy
@@ -24,7 +24,7 @@ from tempering.results.details import numbers_of, save_details
 from tempering.results.saved_form import flattened
 from tempering.sampling.directory import write_atomically
 from tempering.stats import Recording, WeightedDraws
-from tempering.verdicts import Verdict
+from tempering.verdicts import Verdict, without_none
 
 RESULT_FILES = ("result.json", "result.npz")
 ABOUT = "result"  # the array of `result.npz` that says how the others make a result
@@ -88,6 +88,7 @@ class Result:
         model: The model, which knows its parameters by name.
         expectation: The mean under the model of the function that was asked for by `expect`.
         target_error: The standard error that was asked for.
+        witnesses: What chains from the `witnesses` found, where they were given.
         length: The length of the path from base to target, where the warm-up measured it.
         evaluations: Evaluations of the density and of its gradient, of all chains together, the warm-up included.
         settings: How the run was made: the arguments of `estimate` and their values in words.
@@ -114,6 +115,7 @@ class Result:
     evaluations: Evaluations = NO_EVALUATIONS
     settings: tuple[tuple[str, str], ...] = ()
     command: str | None = None
+    witnesses: WitnessCheck | None = None
 
     @property
     def log_z(self) -> float:
@@ -166,6 +168,17 @@ class Result:
         """The number of rungs, K."""
         return len(self.betas)
 
+    def with_witnesses(self, check: WitnessCheck) -> "Result":
+        """The same result with what chains from witnesses found, and with the finding if the run has missed mass.
+
+        Args:
+            check: What they found.
+        """
+        found = without_none(missed(check, self.log_z, self.std_error))
+        if self.model is not None:
+            found = tuple(finding.with_cure(self.model.advice(finding.verdict)) for finding in found)
+        return dataclasses.replace(self, diagnosis=self.diagnosis.with_findings(found), witnesses=check)
+
     def to_dict(self) -> dict[str, Any]:
         """The answer as JSON values; numbers that do not exist are None."""
         likelihood = self.mean_log_likelihood
@@ -198,6 +211,7 @@ class Result:
             "seed": self.seed,
             "is_complete": self.is_complete,
             "target_error": self.target_error,
+            "witnesses": None if self.witnesses is None else dataclasses.asdict(self.witnesses),
             "exact_log_z": self.exact_log_z,
             "mean_log_likelihood": None if likelihood is None else likelihood.value,
             "mean_log_likelihood_interval": None if likelihood is None else list(likelihood.interval),

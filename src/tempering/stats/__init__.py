@@ -18,10 +18,12 @@ the answer does not depend on how a run was cut, parallelised or resumed.
 | `AnnealRecord` | `AnnealWeights` | annealed importance sampling |
 | `ClimbRecord` | `ClimbSteps` | sequential Monte Carlo |
 | `GuidedRecord` | `Occupancy` | self-adjusting weights |
+| `AwayRecord` | arrays | chains on their way to the base |
 """
 
 from tempering.stats.annealing import AnnealRecord as AnnealRecord
 from tempering.stats.annealing import AnnealWeights as AnnealWeights
+from tempering.stats.away import AwayRecord as AwayRecord
 from tempering.stats.blocked import BlockedStats as BlockedStats
 from tempering.stats.blocked import Fault as Fault
 from tempering.stats.blocked import Travel as Travel

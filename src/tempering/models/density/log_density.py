@@ -4,6 +4,8 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
@@ -11,6 +13,8 @@ from tempering._errors import InputError
 from tempering._types import HostPerRung, LogF, State
 from tempering.bases import AbstractBase, as_base
 from tempering.kernels import HMC, AbstractMove
+from tempering.ladder import AbstractPath
+from tempering.models.density.rows import TargetOfPath, base_around, rows_of_states, states_of_rows
 from tempering.models.density.trial import check_same_form, checked_move, state_form
 from tempering.models.model import AbstractModel, named_leaves
 from tempering.paths import GeometricPath, LikelihoodPath
@@ -38,6 +42,20 @@ class AbstractDensity(AbstractModel):
 
     def keeps_draws(self) -> bool:
         return True
+
+    def states_of(self, path: AbstractPath, rows: Any) -> State:
+        """States from rows of all their numbers (row, number), in the order of their leaves, or from a pytree of rows.
+
+        They are in the coordinates in which chains move: unconstrained ones for models of NumPyro and PyMC, unless a
+        model knows the way back from named parameters.
+        """
+        return states_of_rows(path, rows, type(self).__name__)
+
+    def rows_of(self, x: State) -> np.ndarray:
+        return rows_of_states(x)
+
+    def based_at(self, path: AbstractPath, rows: np.ndarray, others: np.ndarray) -> tuple[AbstractModel, Any]:
+        return LogDensity(TargetOfPath(path), base_around(path, rows, others), move=self.move()), None
 
     def advice(self, verdict: Verdict) -> str | None:
         if verdict is Verdict.DIVERGENT:
@@ -74,10 +92,17 @@ class AbstractPosterior(AbstractUserDensity):
     stuck_advice: ClassVar[str | None] = (
         "standardise the data, non-centre hierarchical parameters, reparametrise correlated ones, or tighten the priors"
     )
+    missed_advice: ClassVar[str] = (
+        "run more chains, or temper the same posterior from a base that covers the witnesses: `tp.LogDensity` of its "
+        "log prior and log likelihood"
+    )
     divergent_advice: ClassVar[str] = (
         "non-centre hierarchical parameters (θ = μ + τ z), or tighten the priors. If that is not enough, take a "
         "smaller step, `move=tp.HMC(0.01)`"
     )
+
+    def advice(self, verdict: Verdict) -> str | None:
+        return self.missed_advice if verdict is Verdict.MISSED else super().advice(verdict)
 
     def refuse_base(self, base: Any) -> None:
         """Refuse any base: from another one than the prior, log Z would not be the evidence."""
@@ -135,6 +160,7 @@ class Posterior(AbstractPosterior):
     prior: AbstractBase
     own_move: AbstractMove
     constrain: Callable[[State], dict[str, Array]] | None
+    unconstrain: Callable[[dict[str, Array]], State] | None
     measure: str = eqx.field(static=True)
 
     def __init__(
@@ -143,6 +169,7 @@ class Posterior(AbstractPosterior):
         prior: Any,
         *,
         constrain: Callable[[State], dict[str, Array]] | None = None,
+        unconstrain: Callable[[dict[str, Array]], State] | None = None,
         measure: str = "the prior as given",
         move: AbstractMove | None = None,
     ):
@@ -152,17 +179,24 @@ class Posterior(AbstractPosterior):
             log_likelihood: the log likelihood of one state x, written with `jax.numpy`.
             prior: a base, or a distribution with `log_prob` and `sample`.
             constrain: from a state to named parameters, for draws; by default the leaves of the state.
+            unconstrain: from named parameters back to a state, for witnesses that have names.
             measure: what log Z is an integral over, in words.
             move: how x is moved; by default `BitFlips` for bits and `HMC` for numbers.
         """
         self.log_likelihood, self.prior = log_likelihood, as_base(prior)
-        self.constrain, self.measure = constrain, measure
+        self.constrain, self.unconstrain, self.measure = constrain, unconstrain, measure
         self.own_move = checked_move("log_likelihood", log_likelihood, self.prior, move)
         self.path(None, _TWO_ENDS)  # refuses an improper prior
 
     def path(self, base: Any, betas: HostPerRung) -> LikelihoodPath:
         self.refuse_base(base)
         return LikelihoodPath.create(self.log_likelihood, self.prior, betas)
+
+    def states_of(self, path: AbstractPath, rows: Any) -> State:
+        """As for any density; a dict is one of parameters by name, as results have them, where the model knows how."""
+        if isinstance(rows, dict) and self.unconstrain is not None:
+            rows = jax.vmap(self.unconstrain)({name: jnp.asarray(values) for name, values in rows.items()})
+        return super().states_of(path, rows)
 
     def named(self, x: State) -> dict[str, Array]:
         return named_leaves(x) if self.constrain is None else self.constrain(x)

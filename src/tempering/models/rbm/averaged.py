@@ -247,7 +247,7 @@ class MomentAveragedRBM(AbstractRBMVariant):
 
     def states_of(self, path: AbstractPath, rows: np.ndarray) -> MomentState:
         assert isinstance(path, MomentAveragedPath)
-        return jax.vmap(path.state_of)(jnp.asarray(rows, jnp.float32))
+        return jax.vmap(path.state_of)(jnp.asarray(self.rbm.checked_data(rows), jnp.float32))
 
 
 def _mix(shares, at_base, at_knots):

@@ -13,6 +13,7 @@ from tempering._softplus import fit_softplus_sums
 from tempering._types import HostPerRung, Key, PerRung, Scalar, State
 from tempering.bases.densities import log_z_of_bits
 from tempering.kernels import AbstractMove, BlockGibbs
+from tempering.ladder import AbstractPath
 from tempering.models.model import AbstractModel
 from tempering.models.rbm.arrays import checked_parameters, in_blocks, largest_field_of, random_bits, softplus
 from tempering.models.rbm.enumeration import enumeration_cost, log_z_by_enumeration
@@ -243,3 +244,6 @@ class AbstractRBMVariant(AbstractModel):
 
     def log_density(self, data: Any) -> Float[np.ndarray, " row"]:
         return self.rbm.log_density(data)
+
+    def based_at(self, path: AbstractPath, rows: np.ndarray, others: np.ndarray) -> tuple[AbstractModel, Any]:
+        return self.rbm, rows
