@@ -129,13 +129,18 @@ class SimulatedTempering(AbstractCarryingKernel):
         key_move, key_rung = jax.random.split(key)
         path = ladder.path
         new, info = self.moved(key_move, path, state.rung, state)
-        if new.carried is None or not isinstance(path, AbstractTwoEndedPath):
-            log_f, log_ends = path.log_densities(new.x), None
+        at_once = path.draw_rung(key_rung, new.x, ladder.log_prior, ladder.log_z_guess)
+        log_ends = posterior = None
+        if at_once is not None:
+            log_f, posterior, rung = at_once
         else:
-            log_ends = new.carried.log_ends
-            log_f = path.log_density_from(path.betas, log_ends)
-        rung = ladder.sample_rung(key_rung, log_f)
-        draw = Draw(x=new.x, origin=state.rung, rung=rung, log_f=log_f, info=info, log_ends=log_ends)
+            if new.carried is None or not isinstance(path, AbstractTwoEndedPath):
+                log_f = path.log_densities(new.x)
+            else:
+                log_ends = new.carried.log_ends
+                log_f = path.log_density_from(path.betas, log_ends)
+            rung = ladder.sample_rung(key_rung, log_f)
+        draw = Draw(new.x, state.rung, rung, log_f, info=info, log_ends=log_ends, posterior=posterior)
         return Position(new.x, rung, new.carried), draw
 
 

@@ -42,6 +42,7 @@ class Draw(eqx.Module):
         log_f: log f_k(x) at every rung.
         info: how the move of x went; None where a kernel does not say.
         log_ends: on a path with two ends, the two numbers from which `log_f` was made; None elsewhere.
+        posterior: q(k | x) at every rung, where the kernel has computed it; None elsewhere.
     """
 
     x: State
@@ -50,6 +51,7 @@ class Draw(eqx.Module):
     log_f: Float[Array, "*chain rung"]
     info: MoveInfo | None = None
     log_ends: Float[Array, "*chain 2"] | None = None
+    posterior: Float[Array, "*chain rung"] | None = None
 
 
 class HeldDraw(eqx.Module):

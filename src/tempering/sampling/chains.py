@@ -22,6 +22,7 @@ from tempering.stats import MAX_BLOCK_STEPS, MAX_TEAMS, MOST_ALONE, Teams, chain
 _LANES = {"cpu": 50}  # chains that go through the model together; never changes, see `run_chains`
 _LANES_ELSEWHERE = 1024
 _FEWEST_LANES, _MOST_LANES = 128, 2**17  # where the bits of a chain are the same in any batch
+_MOST_ROWS = 2**18  # numbers per rung of all chains together, up to which a GPU writes them all
 
 WalkChain = Callable[..., tuple[Any, Any]]  # as `walk_chain`
 
@@ -176,7 +177,8 @@ def _walk(platform: str, key, ladder, kernel, record, chains, states, bounds, wa
     """The groups of chains of one part, one after the other."""
     walk = walk_chain if walk is None else walk
     if platform != "cpu":
-        ladder = dataclasses.replace(ladder, path=ladder.path.on_gpu())
+        is_small = chains.shape[1] * ladder.path.num_rungs <= _MOST_ROWS
+        ladder = dataclasses.replace(ladder, path=ladder.path.on_gpu(), writes_rows=is_small)
 
     def one_chain(chain, state):
         return walk(jax.random.fold_in(key, chain), ladder, kernel, record, state, bounds)

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Float16
 
 MAX_UNITS = 2**13  # sums of so many digits stay below 2²⁴
 
-_BASE = 2.0**12
+BASE = 2.0**12
 _BITS = 23  # of a rounded matrix entry, beside its sign
 _WIDTH = 64  # tensor cores want multiples of it
 
@@ -39,10 +39,10 @@ class Limbs(eqx.Module):
         """
         _, exponent = jnp.frexp(jnp.max(jnp.abs(matrix)))
         whole = jnp.round(jnp.ldexp(matrix, _BITS - exponent))
-        high = jnp.round(whole / _BASE)
+        high = jnp.round(whole / BASE)
         num_rows, num_columns = matrix.shape
         room = ((0, -num_rows % _WIDTH), (0, -num_columns % _WIDTH))
-        digits = [jnp.pad(part, room).astype(jnp.float16) for part in (high, whole - _BASE * high)]
+        digits = [jnp.pad(part, room).astype(jnp.float16) for part in (high, whole - BASE * high)]
         scale = jnp.ldexp(jnp.float32(1), exponent - _BITS)
         return cls(jnp.concatenate(digits, axis=1), scale, num_columns)
 
@@ -55,4 +55,4 @@ class Limbs(eqx.Module):
         filled = jnp.pad(bits.astype(jnp.float16), (0, len(self.digits) - len(bits)))
         sums = jax.lax.dot_general(filled, self.digits, (((0,), (0,)), ((), ())), preferred_element_type=jnp.float32)
         high, low = jnp.split(sums, 2)
-        return (_BASE * high[: self.num_columns] + low[: self.num_columns]) * self.scale
+        return (BASE * high[: self.num_columns] + low[: self.num_columns]) * self.scale
