@@ -89,7 +89,9 @@ def sweep_seconds(rungs: int, chains: int, walk: Callable | None = None, options
         return own(numbers[None], jax.tree.map(lambda leaf: leaf[None], states), bounds, walk)
 
     bounds = jnp.asarray([0, STEPS], jnp.int32)
+    started = time.perf_counter()
     compiled = jax.jit(run).lower(arrays, states, bounds).compile(compiler_options=options)
+    print(f"compiled in {time.perf_counter() - started:.1f} s:", end=" ")
     return smallest(lambda: compiled(arrays, states, bounds), STEPS)
 
 
@@ -107,32 +109,6 @@ def known_length(unrolled: int):
     return walk
 
 
-def in_groups(size: int):
-    """A loop of unknown length over groups of a known number of steps."""
-
-    def walk(key, ladder, kernel, record, state, bounds):
-        def step(i, carry):
-            state, record = carry
-            state, draw = kernel(jax.random.fold_in(key, i), ladder, state)
-            return state, record.update(ladder, draw)
-
-        def group(turn, carry):
-            return jax.lax.fori_loop(0, size, lambda i, c: step(bounds[0] + turn * size + i, c), carry)
-
-        return jax.lax.fori_loop(0, (bounds[1] - bounds[0]) // size, group, (state, record))
-
-    return walk
-
-
-class OnlyRungs(eqx.Module):
-    """A record that keeps next to nothing."""
-
-    total: Any
-
-    def update(self, ladder, draw):
-        return OnlyRungs(self.total + draw.rung)
-
-
 def repeated(step: Callable[[Any], Any], start: Any) -> float:
     """Seconds of one call in a long loop of calls, each of which takes what the last one gave."""
     call = jax.jit(lambda x: jax.lax.fori_loop(0, STEPS, lambda _, x: step(x), x))
@@ -145,7 +121,8 @@ def time_parts(chains: int, tiles: list[kernels.Tiles], rung_tiles: list[kernels
     to_hidden, to_visible = Limbs.of(path.weights), Limbs.of(path.weights.T)
     words = jax.vmap(key_words)(jax.random.split(jax.random.key(2), num))
     v, field, rung = states.x.v, states.x.field, states.rung
-    h = (field > 0).astype(jnp.float16)
+    h = jax.vmap(kernels.padded_bits)(field > 0)
+    padded = jax.vmap(kernels.padded_bits)(v)
     at_ends = (path.betas, path.base_logits, path.vbias)
     sums = (path.sums.series, path.sums.scale, path.sums.bound)
     tables = kernels.RungTables(path.base_logits, path.vbias, path.betas, *sums, ladder.log_prior, ladder.log_z_guess)
@@ -162,8 +139,8 @@ def time_parts(chains: int, tiles: list[kernels.Tiles], rung_tiles: list[kernels
     tried("exact products alone (XLA)", chains, repeated, xla_products, v)
 
     def bits(h):
-        new = jax.vmap(lambda w, r, h: kernels.drawn_bits(w, r, h, to_visible, *at_ends))(words, rung, h)
-        return new[:, :HIDDEN].astype(jnp.float16)
+        _, new = jax.vmap(lambda w, r, h: kernels.drawn_bits(w, r, h, to_visible, *at_ends))(words, rung, h)
+        return new[:, : h.shape[1]]
 
     def fields(v):
         new = jax.vmap(lambda v: kernels.summed_field(v, to_hidden, path.hbias))(v)
@@ -177,7 +154,7 @@ def time_parts(chains: int, tiles: list[kernels.Tiles], rung_tiles: list[kernels
     for tile in tiles:
         kernels.SMALL = kernels.LARGE = tile
         tried(f"visible bits and a copy, {tuple(tile)}", chains, repeated, bits, h)
-        tried(f"hidden fields and a copy, {tuple(tile)}", chains, repeated, fields, v)
+        tried(f"hidden fields and a copy, {tuple(tile)}", chains, repeated, fields, padded)
     kernels.SMALL, kernels.LARGE = before[:2]
     for tile in rung_tiles:
         kernels.RUNG_TILES = tile
@@ -187,41 +164,28 @@ def time_parts(chains: int, tiles: list[kernels.Tiles], rung_tiles: list[kernels
 
 def time_variants(quick: bool) -> None:
     tile, rung = kernels.Tiles, kernels.RungTiles
-    small = [
-        tile(32, 32, 64, 4, 4),
-        tile(32, 16, 64, 4, 4),
-        tile(64, 32, 64, 4, 4),
-        tile(32, 32, 128, 4, 3),
-        tile(16, 32, 128, 4, 3),
-    ]
-    large = [
-        tile(128, 64, 64, 8, 3),
-        tile(128, 64, 64, 4, 3),
-        tile(128, 128, 64, 8, 3),
-        tile(128, 64, 64, 8, 4),
-        tile(256, 64, 64, 8, 3),
-        tile(64, 64, 64, 4, 4),
-    ]
-    rungs = [rung(1, 1, 4), rung(1, 1, 1), rung(1, 1, 20), rung(1, 2, 4), rung(2, 1, 4), rung(4, 4, 1), rung(4, 4, 4)]
+    small = [(32, 32, 128, 4, 3), (32, 32, 64, 4, 5), (32, 32, 128, 8, 3), (64, 32, 128, 4, 3), (64, 32, 128, 8, 4)]
+    small += [(64, 16, 128, 4, 4), (32, 16, 128, 4, 4), (128, 16, 128, 8, 3), (16, 64, 128, 4, 3)]
+    large = [(128, 128, 64, 8, 3), (128, 128, 64, 8, 4), (128, 64, 64, 4, 4), (128, 128, 32, 8, 4), (256, 64, 64, 8, 3)]
+    rungs = [(1, 1, 20), (1, 1, 10), (2, 1, 20), (2, 2, 20), (4, 4, 20), (4, 2, 20)]
+    small, large = [tile(*t) for t in small], [tile(*t) for t in large]
+    rungs = [rung(*t) for t in rungs]
     for size, tiles in ((100, small), (100_000, large))[: 1 if quick else 2]:
         time_parts(size, tiles[:1] if quick else tiles, rungs[:1] if quick else rungs)
     if quick:
         return
     graph = "xla_gpu_enable_command_buffer"
     kinds = "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,DYNAMIC_SLICE_FUSION,WHILE,CONDITIONAL"
-    for size in (100, 10_000):
-        for turn in (1, 2, 4, 8):
-            tried(f"RTS sweep, length known, {turn} a turn", size, sweep_seconds, 100, size, known_length(turn))
-        for group in (8, 25):
-            tried(f"RTS sweep, groups of {group}", size, sweep_seconds, 100, size, in_groups(group))
-    tried("RTS sweep, whole loop in a graph", 100, sweep_seconds, 100, 100, None, {graph: kinds})
-    tried("RTS sweep, whole known loop in a graph", 100, sweep_seconds, 100, 100, known_length(2), {graph: kinds})
-    tried("RTS sweep, no graphs", 100, sweep_seconds, 100, 100, known_length(2), {graph: ""})
-    for size in (1000, 10_000, 100_000):
-        for most, name in ((0, "never"), (2**40, "always")):
-            before, loop._MOST_ROWS = loop._MOST_ROWS, most
-            tried(f"RTS sweep, rows written {name}", size, sweep_seconds, 100, size)
-            loop._MOST_ROWS = before
+    for turn in (1, 4, 8):
+        loop._STEPS_A_TURN = turn
+        tried(f"RTS sweep, {turn} a turn", 100, sweep_seconds, 100, 100)
+        tried(f"RTS sweep, {turn} a turn, whole loop in a graph", 100, sweep_seconds, 100, 100, None, {graph: kinds})
+    loop._STEPS_A_TURN = 4
+    tried("RTS sweep, length known, 4 a turn", 100, sweep_seconds, 100, 100, known_length(4))
+    tried("RTS sweep, length known, 20 a turn", 100, sweep_seconds, 100, 100, known_length(20))
+    for best in (kernels.Tiles(32, 32, 64, 4, 5), kernels.Tiles(64, 32, 128, 8, 4), kernels.Tiles(32, 16, 128, 4, 4)):
+        kernels.SMALL = best
+        tried(f"RTS sweep, tiles {tuple(best)}", 100, sweep_seconds, 100, 100)
 
 
 def check() -> dict[str, float]:

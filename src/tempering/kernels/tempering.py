@@ -14,6 +14,8 @@ from tempering._types import Key, Rung, Rungs, State
 from tempering.kernels.moves import AbstractMove, Evaluations
 from tempering.ladder import AbstractPath, AbstractTwoEndedPath, Draw, HeldDraw, Ladder, MoveInfo
 
+_CARRIED_AT_ONCE = 1024  # chains, on a GPU; never changes, so that the bits of a chain do not depend on the others
+
 
 class AbstractKernel(eqx.Module):
     """One step of a chain.
@@ -86,7 +88,8 @@ class AbstractCarryingKernel(AbstractKernel):
             return states
         if states.carried is not None:
             return Position(states.x, jnp.asarray(states.rung))
-        return _with_carried(self.move, path, states)
+        # On a CPU one chain at a time: a product over all chains would round differently for another number of them.
+        return _with_carried(self.move, path, states, 1 if jax.default_backend() == "cpu" else _CARRIED_AT_ONCE)
 
     def moved(self, key: Key, path: AbstractPath, rung: Rung, state: Position) -> tuple[Position, MoveInfo]:
         """The position after a move at this rung, which starts from what the state carries, if anything.
@@ -105,9 +108,18 @@ class AbstractCarryingKernel(AbstractKernel):
 
 
 @eqx.filter_jit
-def _with_carried(move: AbstractMove, path: AbstractPath, states: Position) -> Position:
-    # One chain at a time: a product over all chains would round differently for another number of them.
-    return Position(states.x, states.rung, jax.lax.map(lambda x: move.carried(path, x), states.x))
+def _with_carried(move: AbstractMove, path: AbstractPath, states: Position, at_once: int) -> Position:
+    if at_once == 1:
+        return Position(states.x, states.rung, jax.lax.map(lambda x: move.carried(path, x), states.x))
+    num_chains = len(states.rung)
+    places = jnp.arange(num_chains + -num_chains % at_once).reshape(-1, at_once)
+    batches = jax.tree.map(lambda leaf: leaf[jnp.minimum(places, num_chains - 1)], states.x)
+    carried = jax.lax.map(jax.vmap(lambda x: move.carried(path, x)), batches)
+    return Position(
+        states.x,
+        states.rung,
+        jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:num_chains], carried),
+    )
 
 
 class SimulatedTempering(AbstractCarryingKernel):

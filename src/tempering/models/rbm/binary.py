@@ -17,7 +17,15 @@ from tempering.kernels import AbstractMove, BlockGibbs
 from tempering.models.model import AbstractModel
 from tempering.models.rbm.arrays import checked_parameters, in_blocks, largest_field_of, random_bits, softplus
 from tempering.models.rbm.enumeration import enumeration_cost, log_z_by_enumeration
-from tempering.models.rbm.gpu_kernels import HIDDEN_STREAM, RungTables, drawn_bits, drawn_rung, is_one, summed_field
+from tempering.models.rbm.gpu_kernels import (
+    HIDDEN_STREAM,
+    RungTables,
+    drawn_bits,
+    drawn_rung,
+    is_one,
+    padded_bits,
+    summed_field,
+)
 from tempering.models.rbm.hidden_bits import AbstractHiddenBitsModel, AbstractHiddenBitsPath, HiddenBitsState
 from tempering.models.rbm.limbs import MAX_UNITS, Limbs
 from tempering.models.rows import checked_bits, log_odds_of_base
@@ -218,9 +226,9 @@ class RBMPath(AbstractHiddenBitsPath):
         words, beta = key_words(key), self.betas[rung]
         index = jnp.arange(len(x.field), dtype=jnp.uint32)
         h = is_one(uniform_at(words, HIDDEN_STREAM, index), beta * x.field)
-        h = h.astype(jnp.float16)  # which a product takes as it is
         given = (self.limbs.from_hidden, self.betas, self.base_logits, self.vbias)
-        return self.state_of(drawn_bits(words, rung, h, *given))
+        v, padded = drawn_bits(words, rung, padded_bits(h), *given)
+        return HiddenBitsState(v, summed_field(padded, self.limbs.from_visible, self.hbias))
 
     def hidden_field(self, v: Float[Array, " visible"]) -> Float[Array, " hidden"]:
         if self.limbs is None:

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.custom_batching import custom_vmap
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Float16, Int
 
 from tempering._threefry import uniform_at
-from tempering.models.rbm.limbs import BASE, Limbs
+from tempering.models.rbm.limbs import BASE, ROOM, Limbs
 
 VISIBLE_STREAM, RUNG_STREAM, HIDDEN_STREAM = 1, 2, 3  # of a step's random numbers
 _FEW_CHAINS = 512  # with so many or fewer, small tiles keep more of the GPU busy
@@ -35,7 +35,7 @@ class Tiles(NamedTuple):
     stages: int
 
 
-SMALL, LARGE = Tiles(32, 32, 64, 4, 4), Tiles(128, 64, 64, 8, 3)
+SMALL, LARGE = Tiles(32, 32, 128, 4, 3), Tiles(128, 128, 64, 8, 3)
 
 
 class RungTables(NamedTuple):
@@ -70,8 +70,8 @@ class RungDraw(NamedTuple):
     rung: Int[Array, ""]
 
 
-def drawn_bits(words, rung, bits, limbs: Limbs, betas, at_base, at_target) -> Float[Array, " column"]:
-    """Bits with log-odds (1 − β) at_base + β (bits @ matrix + at_target).
+def drawn_bits(words, rung, bits, limbs: Limbs, betas, at_base, at_target) -> tuple[Array, Array]:
+    """Bits with log-odds (1 − β) at_base + β (bits @ matrix + at_target), and the same as a product takes them.
 
     Args:
         words: of the random key, see `key_words`.
@@ -82,7 +82,7 @@ def drawn_bits(words, rung, bits, limbs: Limbs, betas, at_base, at_target) -> Fl
         at_base: log-odds at β = 0.
         at_target: what is added to the products.
     """
-    return _over_chains(partial(_draw_bits, columns=limbs.num_columns), 3, 5)(
+    return _over_chains(partial(_draw_bits, size=limbs.size), 3, 5)(
         words, rung, bits, limbs.digits, limbs.scale, betas, at_base, at_target
     )
 
@@ -95,7 +95,7 @@ def summed_field(bits, limbs: Limbs, bias) -> Float[Array, " column"]:
         limbs: the matrix.
         bias: what is added.
     """
-    return _over_chains(partial(_sum_field, columns=limbs.num_columns), 1, 3)(bits, limbs.digits, limbs.scale, bias)
+    return _over_chains(partial(_sum_field, size=limbs.size), 1, 3)(bits, limbs.digits, limbs.scale, bias)
 
 
 def drawn_rung(words, v, field, tables: RungTables) -> RungDraw:
@@ -139,22 +139,35 @@ def _over_chains(batched: Any, num_own: int, num_shared: int) -> Any:
     return single
 
 
-def _draw_bits(words, rung, bits, digits, scale, betas, at_base, at_target, *, columns: int):
-    shape = jax.ShapeDtypeStruct((len(bits), columns), jnp.float32)
-    return _product(_bits_program, shape, bits, digits, scale, words, rung, betas, at_base, at_target)
+def padded_bits(bits: Float[Array, " unit"]) -> Float16[Array, " more"]:
+    """Bits as a product takes them quickest: in float16, filled up with zeros.
+
+    Args:
+        bits: zeros and ones.
+    """
+    return jnp.pad(bits.astype(jnp.float16), (0, -len(bits) % ROOM))
 
 
-def _sum_field(bits, digits, scale, bias, *, columns: int):
-    shape = jax.ShapeDtypeStruct((len(bits), columns), jnp.float32)
-    return _product(_field_program, shape, bits, digits, scale, bias)
+def _draw_bits(words, rung, bits, digits, scale, betas, at_base, at_target, *, size: tuple[int, int]):
+    columns = size[1]
+    shapes = [
+        jax.ShapeDtypeStruct((len(bits), columns), jnp.float32),
+        jax.ShapeDtypeStruct((len(bits), columns + -columns % ROOM), jnp.float16),
+    ]
+    return tuple(_product(_bits_program, shapes, size[0], bits, digits, scale, words, rung, betas, at_base, at_target))
 
 
-def _product(program, shape, bits, digits, scale, *arguments):
+def _sum_field(bits, digits, scale, bias, *, size: tuple[int, int]):
+    shape = jax.ShapeDtypeStruct((len(bits), size[1]), jnp.float32)
+    return _product(_field_program, [shape], size[0], bits, digits, scale, bias)[0]
+
+
+def _product(program, shapes, depth: int, bits, digits, scale, *arguments):
     from jax.experimental import pallas as pl
 
     tiles = SMALL if len(bits) <= _FEW_CHAINS else LARGE
-    grid = (pl.cdiv(shape.shape[0], tiles.chains), pl.cdiv(shape.shape[1], tiles.columns))
-    call = _kernel(partial(program, tiles=tiles, depth=bits.shape[1]), shape, grid, tiles.warps, tiles.stages)
+    grid = (pl.cdiv(len(bits), tiles.chains), pl.cdiv(shapes[-1].shape[1], tiles.columns))
+    call = _kernel(partial(program, tiles=tiles, depth=depth), shapes, grid, tiles.warps, tiles.stages)
     return call(bits, digits, scale[None], *arguments)
 
 
@@ -178,13 +191,17 @@ def _sums(bits_ref, digits_ref, scale_ref, tiles: Tiles, depth: int):
     from jax.experimental.pallas import triton
 
     chains, columns = pl.ds(pl.program_id(0) * tiles.chains, tiles.chains), pl.program_id(1) * tiles.columns
-    width = digits_ref.shape[1] // 2
-    is_chain = _range(chains.start, tiles.chains) < bits_ref.shape[0]
+    (num_chains, num_bits), width = bits_ref.shape, digits_ref.shape[1] // 2
+    is_chain = _range(chains.start, tiles.chains) < num_chains
+    is_whole = num_chains % tiles.chains == 0 and num_bits % tiles.rows == 0
 
     def add(step, sums):
         rows = pl.ds(step * tiles.rows, tiles.rows)
-        is_row = _range(rows.start, tiles.rows) < depth
-        own = triton.load(bits_ref.at[chains, rows], mask=is_chain[:, None] & is_row[None, :], other=0.0)
+        if is_whole:
+            own = bits_ref[chains, rows]
+        else:
+            is_own = is_chain[:, None] & (_range(rows.start, tiles.rows) < num_bits)[None, :]
+            own = triton.load(bits_ref.at[chains, rows], mask=is_own, other=0.0)
         high, low = (digits_ref[rows, pl.ds(columns + start, tiles.columns)] for start in (0, width))
         return tuple(
             total + jnp.dot(own.astype(jnp.float16), part, preferred_element_type=jnp.float32)
@@ -197,7 +214,8 @@ def _sums(bits_ref, digits_ref, scale_ref, tiles: Tiles, depth: int):
 
 
 def _bits_program(
-    bits_ref, digits_ref, scale_ref, words_ref, rung_ref, betas_ref, base_ref, target_ref, out_ref, *, tiles, depth
+    bits_ref, digits_ref, scale_ref, words_ref, rung_ref, betas_ref, base_ref, target_ref,
+    out_ref, padded_ref, *, tiles, depth,
 ):  # fmt: skip
     from jax.experimental import pallas as pl
     from jax.experimental.pallas import triton
@@ -213,6 +231,9 @@ def _bits_program(
     logits = (1 - beta) * at_base[None, :] + beta * (products + at_target[None, :])
     drawn = is_one(uniform_at(words, VISIBLE_STREAM, index), logits)
     triton.store(out_ref.at[chains, columns], drawn, mask=is_chain[:, None] & is_column[None, :])
+    drawn = jnp.where(is_column[None, :], drawn, 0.0).astype(jnp.float16)
+    is_room = is_chain[:, None] & (_range(columns.start, tiles.columns) < padded_ref.shape[1])[None, :]
+    triton.store(padded_ref.at[chains, columns], drawn, mask=is_room)
 
 
 def _field_program(bits_ref, digits_ref, scale_ref, bias_ref, out_ref, *, tiles, depth):
@@ -252,7 +273,7 @@ class RungTiles(NamedTuple):
     unrolled: int
 
 
-RUNG_TILES = RungTiles(1, 1, 4)
+RUNG_TILES = RungTiles(1, 1, 20)
 
 
 def _draw_rung(words, v, field, base_logits, vbias, betas, series, scale, bound, log_prior, guess):
@@ -288,7 +309,8 @@ def _rung_program(
     )
     betas = per_rung(betas_ref)
     guesses = chains if guess_ref.shape[0] > 1 else pl.ds(0, 1)
-    guess = triton.load(guess_ref.at[guesses, pl.ds(0, rungs)], mask=is_chain & is_rung[None, :], other=0.0)
+    is_guess = is_rung[None, :] & (is_chain if guess_ref.shape[0] > 1 else True)
+    guess = triton.load(guess_ref.at[guesses, pl.ds(0, rungs)], mask=is_guess, other=0.0)
     log_f = (1 - betas) * at_base[:, None] + betas * at_target[:, None] + log_terms
     log_joint = jnp.where(log_f == log_f, log_f, -jnp.inf) + (per_rung(prior_ref) - guess)
     log_joint = jnp.where(is_rung[None, :], log_joint, -jnp.inf)
