@@ -16,6 +16,8 @@ from tempering._types import Key, Rung, Rungs, State
 from tempering.kernels.moves import AbstractMove, Evaluations
 from tempering.ladder import AbstractPath, AbstractTwoEndedPath, Draw, HeldDraw, Ladder, MoveInfo
 
+_CARRIED_AT_ONCE = 1024  # chains, on a GPU; never changes, so that the bits of a chain do not depend on the others
+
 
 class AbstractKernel(eqx.Module):
     """One step of a chain.
@@ -88,7 +90,8 @@ class AbstractCarryingKernel(AbstractKernel):
             return states
         if states.carried is not None:
             return Position(states.x, jnp.asarray(states.rung))
-        return _with_carried(self.move, path, states)
+        # On a CPU one chain at a time: a product over all chains would round differently for another number of them.
+        return _with_carried(self.move, path, states, 1 if jax.default_backend() == "cpu" else _CARRIED_AT_ONCE)
 
     def moved(self, key: Key, path: AbstractPath, rung: Rung, state: Position) -> tuple[Position, MoveInfo]:
         """The position after a move at this rung, which starts from what the state carries, if anything.
@@ -107,9 +110,18 @@ class AbstractCarryingKernel(AbstractKernel):
 
 
 @eqx.filter_jit
-def _with_carried(move: AbstractMove, path: AbstractPath, states: Position) -> Position:
-    # One chain at a time: a product over all chains would round differently for another number of them.
-    return Position(states.x, states.rung, jax.lax.map(lambda x: move.carried(path, x), states.x))
+def _with_carried(move: AbstractMove, path: AbstractPath, states: Position, at_once: int) -> Position:
+    if at_once == 1:
+        return Position(states.x, states.rung, jax.lax.map(lambda x: move.carried(path, x), states.x))
+    num_chains = len(states.rung)
+    places = jnp.arange(num_chains + -num_chains % at_once).reshape(-1, at_once)
+    batches = jax.tree.map(lambda leaf: leaf[jnp.minimum(places, num_chains - 1)], states.x)
+    carried = jax.lax.map(jax.vmap(lambda x: move.carried(path, x)), batches)
+    return Position(
+        states.x,
+        states.rung,
+        jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:num_chains], carried),
+    )
 
 
 class SimulatedTempering(AbstractCarryingKernel):
@@ -131,17 +143,20 @@ class SimulatedTempering(AbstractCarryingKernel):
         key_move, key_rung = jax.random.split(key)
         path = ladder.path
         new, info = self.moved(key_move, path, state.rung, state)
-        if new.carried is None or not isinstance(path, AbstractTwoEndedPath):
-            log_f, log_ends = path.log_densities(new.x), None
+        at_once = path.draw_rung(key_rung, new.x, ladder.log_prior, ladder.log_z_guess)
+        log_ends = posterior = None
+        if at_once is not None:
+            log_f, posterior, rung = at_once
         else:
-            log_ends = new.carried.log_ends
-            log_f = path.log_density_from(path.betas, log_ends)
-        rung = ladder.sample_rung(key_rung, log_f)
+            if new.carried is None or not isinstance(path, AbstractTwoEndedPath):
+                log_f = path.log_densities(new.x)
+            else:
+                log_ends = new.carried.log_ends
+                log_f = path.log_density_from(path.betas, log_ends)
+            rung = ladder.sample_rung(key_rung, log_f)
         known = self.move.gives_control(path)
         control = self.move.control(path, state.rung, new.x, new.carried) if known else None
-        draw = Draw(
-            x=new.x, origin=state.rung, rung=rung, log_f=log_f, info=info, log_ends=log_ends, control=control
-        )  # fmt: skip
+        draw = Draw(new.x, state.rung, rung, log_f, info, log_ends, control, posterior)
         return Position(new.x, rung, new.carried), draw
 
 

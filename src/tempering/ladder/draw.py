@@ -44,6 +44,7 @@ class Draw(eqx.Module):
         log_ends: on a path with two ends, the two numbers from which `log_f` was made; None elsewhere.
         control: a number with mean 0 over draws made at rung `origin`, which moves with d log f/dβ; None where moves
             give none.
+        posterior: q(k | x) at every rung, where the kernel has computed it; None elsewhere.
     """
 
     x: State
@@ -53,6 +54,7 @@ class Draw(eqx.Module):
     info: MoveInfo | None = None
     log_ends: Float[Array, "*chain 2"] | None = None
     control: Float[Array, "*chain"] | None = None
+    posterior: Float[Array, "*chain rung"] | None = None
 
 
 class HeldDraw(eqx.Module):

@@ -6,10 +6,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Shaped
 
 from tempering._errors import InputError
 from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar
+from tempering.ladder.draw import Draw
 from tempering.ladder.path import AbstractPath
 from tempering.ladder.rung_weights import BOTTOM, END_MASS, TOP, rung_ends, uniform_log_prior
 
@@ -34,6 +35,8 @@ class Ladder(eqx.Module):
             differences keep more digits in float32.
         ends: BOTTOM, TOP or 0: the rungs that count as an end of the ladder when crossings are counted.
         is_continuous: whether β is continuous.
+        writes_rows: whether statistics write all rungs of a chain where one changes. With few chains on a GPU that is
+            faster, since all of them are then written by one program.
     """
 
     path: AbstractPath
@@ -41,6 +44,7 @@ class Ladder(eqx.Module):
     log_z_guess: PerRung
     ends: Int[Array, " rung"]
     is_continuous: bool = eqx.field(static=True, default=False)
+    writes_rows: bool = eqx.field(static=True, default=False)
 
     @classmethod
     def create(
@@ -120,6 +124,27 @@ class Ladder(eqx.Module):
             return jnp.exp(self.log_rung_posterior(log_f))
         table = self._table(self.log_joint(log_f))
         return (table / jnp.sum(jnp.sum(table, axis=0))).ravel()[: self.path.num_rungs]
+
+    def posterior_of(self, draw: Draw) -> PerRung:
+        """q(k | x) of a draw, as for `rung_posterior`.
+
+        Args:
+            draw: what a kernel returned.
+        """
+        return self.rung_posterior(draw.log_f) if draw.posterior is None else draw.posterior
+
+    def added_at(self, sums: Shaped[Array, "rung ..."], rung: Rung, term: Shaped[Array, "..."]) -> Array:
+        """Sums per rung with a term added at one of them.
+
+        Args:
+            sums: leading axis: rung.
+            rung: where to add.
+            term: what to add.
+        """
+        if not self.writes_rows:
+            return sums.at[rung].add(term)
+        is_there = (jnp.arange(self.path.num_rungs) == rung).reshape(-1, *[1] * (sums.ndim - 1))
+        return sums + jnp.where(is_there, term, jnp.zeros_like(term)).astype(sums.dtype)
 
     def log_rung_posterior(self, log_f: PerRung) -> PerRung:
         """log q(k | x), which does not underflow; NaN as for `rung_posterior`.

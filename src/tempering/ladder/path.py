@@ -112,6 +112,19 @@ class AbstractPath(eqx.Module):
         """The same densities in the form that is fastest on a GPU, for use inside jit; by default the path itself."""
         return self
 
+    def draw_rung(
+        self, key: Key, x: State, log_prior: PerRung, log_z_guess: PerRung
+    ) -> tuple[PerRung, PerRung, Rung] | None:
+        """log f_k(x) and q(k | x) at every rung, and a rung drawn from q; None where a path has no way of its own.
+
+        Args:
+            key: a JAX random key.
+            x: one state.
+            log_prior: log r_k.
+            log_z_guess: log Ẑ_k.
+        """
+        return None
+
     def slopes(self, x: State) -> PerRung:
         """d log f / dβ at every rung, for thermodynamic integration; by default `log_density` is differentiated.
 

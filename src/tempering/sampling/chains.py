@@ -20,8 +20,10 @@ from tempering.sampling.side_by_side import SideBySide, num_side_by_side, one_ah
 from tempering.stats import MAX_BLOCK_STEPS, MAX_TEAMS, MOST_ALONE, Teams, chain_groups
 
 _LANES = {"cpu": 50}  # chains that go through the model together; never changes, see `run_chains`
-_LANES_ELSEWHERE = 1024
+_LANES_ELSEWHERE, _MANY_LANES = 1024, 8192  # with few chains, and with more than that
 _FEWEST_LANES, _MOST_LANES = 128, 2**17  # where the bits of a chain are the same in any batch
+_MOST_ROWS = 2**18  # numbers per rung of all chains together, up to which a GPU writes them all
+_STEPS_A_TURN = 4  # with few chains on a GPU, whose loops take as long for a turn as for several kernels
 
 WalkChain = Callable[..., tuple[Any, Any]]  # as `walk_chain`
 
@@ -176,7 +178,8 @@ def _walk(platform: str, key, ladder, kernel, record, chains, states, bounds, wa
     """The groups of chains of one part, one after the other."""
     walk = walk_chain if walk is None else walk
     if platform != "cpu":
-        ladder = dataclasses.replace(ladder, path=ladder.path.on_gpu())
+        is_small = chains.shape[1] * ladder.path.num_rungs <= _MOST_ROWS
+        ladder = dataclasses.replace(ladder, path=ladder.path.on_gpu(), writes_rows=is_small)
 
     def one_chain(chain, state):
         return walk(jax.random.fold_in(key, chain), ladder, kernel, record, state, bounds)
@@ -206,13 +209,24 @@ def walk_chain(
         state, draw = kernel(jax.random.fold_in(key, i), ladder, state)
         return state, record.update(ladder, draw)
 
-    return jax.lax.fori_loop(bounds[0], bounds[1], step, (state, record))
+    def several(turn, carry):
+        for one in range(_STEPS_A_TURN):
+            carry = step(bounds[0] + turn * _STEPS_A_TURN + one, carry)
+        return carry
+
+    carry = state, record
+    if not ladder.writes_rows:
+        return jax.lax.fori_loop(bounds[0], bounds[1], step, carry)
+    turns = (bounds[1] - bounds[0]) // _STEPS_A_TURN
+    carry = jax.lax.fori_loop(0, turns, several, carry)
+    return jax.lax.fori_loop(bounds[0] + turns * _STEPS_A_TURN, bounds[1], step, carry)
 
 
 def num_lanes(platform: str, ladder: Ladder, num_chains: int, num_devices: int) -> int:
     """Chains that go through the model together; only where bits are the same in any batch, as the devices need it."""
     if platform == "cpu" or not ladder.path.is_same_in_any_batch:
-        return _LANES.get(platform, _LANES_ELSEWHERE)
+        elsewhere = _LANES_ELSEWHERE if num_chains <= _LANES_ELSEWHERE else _MANY_LANES
+        return _LANES.get(platform, elsewhere)
     rough = max(2 ** max(num_chains.bit_length() - 5, 0), _FEWEST_LANES)  # few sizes, so that few programs are compiled
     share = 2 ** (-(-num_chains // num_devices) - 1).bit_length()  # of a device, rounded up
     return min(-(-num_chains // rough) * rough, _MOST_LANES, max(share, _FEWEST_LANES))

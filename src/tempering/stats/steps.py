@@ -21,8 +21,13 @@ def step_room(shape: tuple[int, ...] = (), dtype: Any = float) -> Array:
     return jnp.zeros((MAX_BLOCK_STEPS, *shape), dtype)
 
 
-def set_step(room: Any, step: Int[Array, ""], values: Any) -> Any:
-    """Write the values of one step; `room` and `values` are pytrees of the same structure."""
+def set_step(room: Any, step: Int[Array, ""], values: Any, *, in_rows: bool = False) -> Any:
+    """Write the values of one step; `room` and `values` are pytrees of the same structure.
+
+    With `in_rows` all steps are written, see `Ladder.writes_rows`; every value is then one number.
+    """
+    if in_rows:
+        return jax.tree.map(lambda kept, new: jnp.where(jnp.arange(len(kept)) == step, new, kept), room, values)
     return jax.tree.map(lambda kept, new: kept.at[step].set(new), room, values)
 
 

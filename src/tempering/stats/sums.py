@@ -71,9 +71,24 @@ def _control_moments(ladder: Ladder, draw: Draw) -> Float[Array, "4"]:
     return draw.control * jnp.concatenate([jnp.stack([jnp.ones(()), draw.control]), ratios])
 
 
-def _with_vanished(counts: Int[Array, " rung"], draw: Draw) -> Int[Array, " rung"]:
+def _with_steps(sums: tuple[LogSum, LogSum], ladder: Ladder, draw: Draw) -> tuple[LogSum, LogSum]:
+    """Add one draw; a step past an end, or to or from a density that is NaN, adds nothing."""
+    if ladder.writes_rows:
+        padded = jnp.pad(draw.log_f, 1, constant_values=-jnp.inf)
+        is_origin = jnp.arange(ladder.path.num_rungs) == draw.origin
+        steps = [padded[2:] - draw.log_f, padded[:-2] - draw.log_f]
+        steps = [jnp.where(is_origin & ~jnp.isnan(step), step, -jnp.inf) for step in steps]
+        return sums[0].add(steps[0]), sums[1].add(steps[1])
+    up, down = _log_ratios(draw.log_f, draw.origin)
+    return sums[0].add_at(draw.origin, up), sums[1].add_at(draw.origin, down)
+
+
+def _with_vanished(counts: Int[Array, " rung"], ladder: Ladder, draw: Draw) -> Int[Array, " rung"]:
     """Add one draw; only if it has a density at its rung and none at the next."""
     is_positive = jnp.append(draw.log_f > -jnp.inf, True)  # False for NaN; past the end there is nothing to vanish
+    if ladder.writes_rows:
+        is_origin = jnp.arange(ladder.path.num_rungs) == draw.origin
+        return counts + (is_origin & is_positive[:-1] & ~is_positive[1:])
     return counts.at[draw.origin].add(is_positive[draw.origin] & ~is_positive[draw.origin + 1])
 
 
@@ -128,10 +143,10 @@ class TemperingStats(AbstractRecord):
     log_prior: Float[Array, "*axes rung"]
     log_z_guess: Float[Array, "*axes rung"]
     slopes: SlopeSums | None
-    steps: LogSum | None
+    steps: tuple[LogSum, LogSum] | None
     num_vanished: Int[Array, "*axes rung"] | None
     controls: Float[Array, "*axes rung moment"] | None
-    first_fault: Int[Array, "*chains 2"]
+    first_fault: tuple[Int[Array, "*chains"], Int[Array, "*chains"]]
 
     @classmethod
     def empty(
@@ -159,10 +174,10 @@ class TemperingStats(AbstractRecord):
         none = jnp.zeros(num_rungs, jnp.int32)
         law = (ladder.path.betas, ladder.log_prior, ladder.log_z_guess)
         slopes = SlopeSums.empty(ladder) if with_slopes else None
-        steps = LogSum.empty((num_rungs, 2)) if with_steps else None
+        steps = (LogSum.empty((num_rungs,)),) * 2 if with_steps else None
         num_vanished = none if with_steps else None
         controls = jnp.zeros((num_rungs, 4)) if with_controls else None
-        no_fault = jnp.full(2, -1, jnp.int32)
+        no_fault = (jnp.full((), -1, jnp.int32),) * 2
         return cls(
             posterior_sum, none, none, zero, zero, zero, zero, zero, zero, *law, slopes, steps, num_vanished,
             controls, no_fault,
@@ -170,7 +185,7 @@ class TemperingStats(AbstractRecord):
 
     def update(self, ladder: Ladder, draw: Draw, /) -> "TemperingStats":
         in_log_space = isinstance(self.posterior_sum, LogSum)
-        posterior = (ladder.log_rung_posterior if in_log_space else ladder.rung_posterior)(draw.log_f)
+        posterior = ladder.log_rung_posterior(draw.log_f) if in_log_space else ladder.posterior_of(draw)
         is_usable = ~jnp.isnan(posterior[0])  # a draw without q(k | x) has NaN at every rung
         is_finite = is_usable & ~jnp.any(jnp.isnan(draw.log_f))
         posterior = jnp.where(is_usable, posterior, -jnp.inf if in_log_space else 0.0)
@@ -180,8 +195,8 @@ class TemperingStats(AbstractRecord):
         return dataclasses.replace(
             self,
             posterior_sum=self.posterior_sum.add(posterior),
-            visits=self.visits.at[draw.rung].add(1),
-            origins=self.origins.at[draw.origin].add(is_usable.astype(jnp.int32)),
+            visits=ladder.added_at(self.visits, draw.rung, jnp.ones((), jnp.int32)),
+            origins=ladder.added_at(self.origins, draw.origin, is_usable.astype(jnp.int32)),
             first_end=jnp.where(self.first_end == 0, end, self.first_end),
             last_end=jnp.where(end == 0, self.last_end, end),
             num_crossings=self.num_crossings + crossed,
@@ -189,15 +204,19 @@ class TemperingStats(AbstractRecord):
             num_nonfinite=self.num_nonfinite + ~is_finite,
             num_left_out=self.num_left_out + ~is_usable,
             slopes=None if self.slopes is None else self.slopes.update(ladder, draw, plain),
-            steps=None if self.steps is None else self.steps.add_at(draw.origin, _log_ratios(draw.log_f, draw.origin)),
-            num_vanished=None if self.num_vanished is None else _with_vanished(self.num_vanished, draw),
-            controls=None
-            if self.controls is None
-            else self.controls.at[draw.origin].add(_control_moments(ladder, draw)),
-            first_fault=jnp.where(
-                is_finite | (self.first_fault >= 0), self.first_fault, jnp.stack([self.num_draws, draw.origin])
+            steps=None if self.steps is None else _with_steps(self.steps, ladder, draw),
+            num_vanished=None if self.num_vanished is None else _with_vanished(self.num_vanished, ladder, draw),
+            controls=self._with_control(ladder, draw),
+            first_fault=tuple(
+                jnp.where(is_finite | (self.first_fault[0] >= 0), known, new)
+                for known, new in zip(self.first_fault, (self.num_draws, draw.origin), strict=True)
             ),
         )
+
+    def _with_control(self, ladder: Ladder, draw: Draw) -> Float[Array, "rung moment"] | None:
+        if self.controls is None:
+            return None
+        return self.controls.at[draw.origin].add(_control_moments(ladder, draw))
 
     def gathered(self, teams: Teams) -> "TemperingStats":
         added = ("posterior_sum", "visits", "origins", "num_draws", "num_nonfinite", "num_left_out", "steps")
@@ -233,10 +252,10 @@ class TemperingStats(AbstractRecord):
             slope_reference=None if slopes is None else _only_row(slopes.reference),
             counted_slopes=None if slopes is None else widen(slopes.counted).astype(np.float64),
             weighted_slopes=None if slopes is None else widen(slopes.weighted).astype(np.float64),
-            log_steps=None if self.steps is None else widen(self.steps.log()),
+            log_steps=None if self.steps is None else np.stack([widen(side.log()) for side in self.steps], axis=-1),
             num_vanished=None if self.num_vanished is None else widen(self.num_vanished).astype(np.int64),
             controls=None if self.controls is None else _finite_or_nan(widen(self.controls).astype(np.float64)),
-            first_fault=Fault.first_of(np.asarray(self.first_fault).reshape(-1, num_blocks, 2), num_draws),
+            first_fault=Fault.first_of(np.stack(self.first_fault, axis=-1).reshape(-1, num_blocks, 2), num_draws),
         )
 
     def __repr__(self) -> str:

@@ -46,7 +46,7 @@ class TargetSums(AbstractRecord):
         return cls(function, jnp.zeros(()), jnp.zeros(shape))
 
     def update(self, ladder: Ladder, draw: Draw, /) -> "TargetSums":
-        weight = jnp.nan_to_num(ladder.rung_posterior(draw.log_f)[-1])
+        weight = jnp.nan_to_num(ladder.posterior_of(draw)[-1])
         value = jnp.asarray(self.function(draw.x), jnp.float32)
         part = jnp.where(weight > 0, weight * value, 0.0)
         return TargetSums(self.function, self.weight + weight, self.total + part)

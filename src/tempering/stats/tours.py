@@ -17,7 +17,8 @@ _PAIRS = ((0, 0), (0, 1), (1, 1))  # of the two ends, whose products are summed
 class TourSums(AbstractRecord):
     """Sums of (q(0 | x), q(K−1 | x)) over the tours of one chain in one block, and of their squares and products.
 
-    The first draws of a block belong to a tour that began earlier, the last ones to a tour that is not complete.
+    The first draws of a block belong to a tour that began earlier, the last ones to a tour that is not complete. Each
+    number is an array of its own, so that on a GPU one program updates all of them.
 
     Attributes:
         head: the sum before the first regeneration.
@@ -28,36 +29,43 @@ class TourSums(AbstractRecord):
         products: Σ over complete tours of the products of their two sums: (0, 0), (0, 1), (1, 1).
     """
 
-    head: Float[Array, "*axes end"]
-    tail: Float[Array, "*axes end"]
+    head: tuple[Float[Array, "*axes"], ...]
+    tail: tuple[Float[Array, "*axes"], ...]
     has_begun: Bool[Array, "*axes"]
     count: Float[Array, "*axes"]
-    total: Float[Array, "*axes end"]
-    products: Float[Array, "*axes pair"]
+    total: tuple[Float[Array, "*axes"], ...]
+    products: tuple[Float[Array, "*axes"], ...]
 
     @classmethod
     def empty(cls) -> "TourSums":
         """Sums over no draws."""
-        none = jnp.zeros(2)
-        return cls(none, none, jnp.zeros((), bool), jnp.zeros(()), none, jnp.zeros(len(_PAIRS)))
+        zero = jnp.zeros(())
+        return cls((zero,) * 2, (zero,) * 2, jnp.zeros((), bool), zero, (zero,) * 2, (zero,) * len(_PAIRS))
 
     def update(self, ladder: Ladder, draw: Draw, /) -> "TourSums":
-        part = jnp.nan_to_num(ladder.rung_posterior(draw.log_f)[jnp.array([0, -1])])
+        posterior = ladder.posterior_of(draw)
+        part = [jnp.nan_to_num(posterior[end]) for end in (0, -1)]
         begins = draw.origin == 0  # x is an exact draw of the base
         ends = begins & self.has_begun
-        done = jnp.where(ends, self.tail, 0.0)
+        done = [jnp.where(ends, tail, 0.0) for tail in self.tail]
+        heads = [head + jnp.where(begins | self.has_begun, 0.0, new) for head, new in zip(self.head, part, strict=True)]
+        tails = [
+            jnp.where(begins, new, jnp.where(self.has_begun, tail + new, 0.0))
+            for tail, new in zip(self.tail, part, strict=True)
+        ]
         return TourSums(
-            head=self.head + jnp.where(begins | self.has_begun, 0.0, part),
-            tail=jnp.where(begins, part, jnp.where(self.has_begun, self.tail + part, 0.0)),
+            head=tuple(heads),
+            tail=tuple(tails),
             has_begun=begins | self.has_begun,
             count=self.count + ends,
-            total=self.total + done,
-            products=self.products + jnp.stack([done[i] * done[j] for i, j in _PAIRS]),
+            total=tuple(total + new for total, new in zip(self.total, done, strict=True)),
+            products=tuple(sums + done[i] * done[j] for sums, (i, j) in zip(self.products, _PAIRS, strict=True)),
         )
 
     def on_host(self) -> "Tours":
-        types = {"has_begun": bool}
-        return Tours(**{name: np.asarray(part, types.get(name, np.float64)) for name, part in vars(self).items()})
+        many = {name: np.stack(part, axis=-1) for name, part in vars(self).items() if isinstance(part, tuple)}
+        many = {name: part.astype(np.float64) for name, part in many.items()}
+        return Tours(**many, has_begun=np.asarray(self.has_begun), count=np.asarray(self.count, np.float64))
 
 
 class Tours(AbstractHostStatistic):

@@ -37,7 +37,12 @@ class Trace(eqx.Module):
         features = self.features
         if features is not None:
             features = set_step(features, self.num_steps, ladder.path.features(draw.x))
-        return Trace(origin, set_step(self.rungs, self.num_steps, draw.rung), self.num_steps + 1, features)
+        return Trace(
+            origin,
+            set_step(self.rungs, self.num_steps, draw.rung, in_rows=ladder.writes_rows),
+            self.num_steps + 1,
+            features,
+        )
 
     def gathered(self, teams: Teams, num_rungs: int) -> "Trace | TransitionCounts":
         """The moves between rungs counted on the device; the trace itself where features are kept with it."""
@@ -106,5 +111,5 @@ class TransitionSums(eqx.Module):
             ladder: the law that is sampled.
             draw: the draw.
         """
-        posterior = ladder.rung_posterior(draw.log_f)
+        posterior = ladder.posterior_of(draw)
         return TransitionSums(self.sums.at[draw.origin].add(jnp.nan_to_num(posterior)))

@@ -10,16 +10,25 @@ from jaxtyping import Array, Float
 
 from tempering._precision import product
 from tempering._softplus import fit_softplus_sums
-from tempering._types import HostPerRung, Key, PerRung, Scalar, State
+from tempering._threefry import key_words, uniform_at
+from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar, State
 from tempering.bases.densities import log_z_of_bits
 from tempering.kernels import AbstractMove, BlockGibbs
 from tempering.ladder import AbstractPath
 from tempering.models.model import AbstractModel
 from tempering.models.rbm.arrays import checked_parameters, in_blocks, largest_field_of, random_bits, softplus
 from tempering.models.rbm.enumeration import enumeration_cost, log_z_by_enumeration
+from tempering.models.rbm.gpu_kernels import (
+    HIDDEN_STREAM,
+    RungTables,
+    drawn_bits,
+    drawn_rung,
+    is_one,
+    padded_bits,
+    summed_field,
+)
 from tempering.models.rbm.hidden_bits import AbstractHiddenBitsModel, AbstractHiddenBitsPath, HiddenBitsState
 from tempering.models.rbm.limbs import MAX_UNITS, Limbs
-from tempering.models.rbm.rung_kernel import log_f_at_all_rungs
 from tempering.models.rows import checked_bits, log_odds_of_base
 
 Base = Literal["uniform", "bias"] | Any  # or an array: 0/1 data (row, visible), or frequencies (visible,)
@@ -118,7 +127,7 @@ class RBMLimbs(NamedTuple):
     """The matrices of an RBM for tensor cores.
 
     Attributes:
-        from_visible: W, and as two more columns the log-odds of the base and c: one product gives all that v decides.
+        from_visible: W.
         from_hidden: Wᵀ.
     """
 
@@ -184,9 +193,7 @@ class RBMPath(AbstractHiddenBitsPath):
     def on_gpu(self) -> "RBMPath":
         if not self.is_same_in_any_batch:
             return self
-        columns = [self.weights, self.base_logits[:, None], self.vbias[:, None]]
-        limbs = RBMLimbs(Limbs.of(jnp.concatenate(columns, axis=1)), Limbs.of(self.weights.T))
-        return dataclasses.replace(self, limbs=limbs)
+        return dataclasses.replace(self, limbs=RBMLimbs(Limbs.of(self.weights), Limbs.of(self.weights.T)))
 
     def log_z_visible(self) -> float:
         return log_z_of_bits(self.base_logits)
@@ -195,27 +202,42 @@ class RBMPath(AbstractHiddenBitsPath):
         return jax.random.bernoulli(key, jax.nn.sigmoid(self.base_logits)).astype(jnp.float32)
 
     def log_ends(self, v: Float[Array, " visible"]) -> tuple[Scalar, Scalar]:
-        if self.limbs is None:
-            return product(v, self.base_logits), product(v, self.vbias)
-        at_base, at_target = self.limbs.from_visible.times(v)[-2:]
-        return at_base, at_target
+        return product(v, self.base_logits), product(v, self.vbias)
 
     def log_visible(self, v: Float[Array, " visible"], beta: Scalar) -> Scalar:
         return product(v, (1 - beta) * self.base_logits + beta * self.vbias)  # one product in place of two
 
     def log_densities(self, x: HiddenBitsState) -> PerRung:
+        none = jnp.zeros_like(self.betas)
+        at_once = self.draw_rung(jax.random.key(0), x, none, none)
+        return super().log_densities(x) if at_once is None else at_once[0]
+
+    def draw_rung(
+        self, key: Key, x: HiddenBitsState, log_prior: PerRung, log_z_guess: PerRung
+    ) -> tuple[PerRung, PerRung, Rung] | None:
         if self.limbs is None or self.sums is None:
-            return super().log_densities(x)
-        ends = jnp.stack(self.log_ends(x.v))
-        return log_f_at_all_rungs(x.field, ends, self.betas, self.sums.series, self.sums.scale, self.sums.bound)
+            return None
+        sums = (self.sums.series, self.sums.scale, self.sums.bound)
+        tables = RungTables(self.base_logits, self.vbias, self.betas, *sums, log_prior, log_z_guess)
+        return drawn_rung(key_words(key), x.v, x.field, tables)
+
+    def gibbs_sweep(self, key: Key, rung: Rung, x: HiddenBitsState) -> HiddenBitsState:
+        if self.limbs is None:
+            return super().gibbs_sweep(key, rung, x)
+        words, beta = key_words(key), self.betas[rung]
+        index = jnp.arange(len(x.field), dtype=jnp.uint32)
+        h = is_one(uniform_at(words, HIDDEN_STREAM, index), beta * x.field)
+        given = (self.limbs.from_hidden, self.betas, self.base_logits, self.vbias)
+        v, padded = drawn_bits(words, rung, padded_bits(h), *given)
+        return HiddenBitsState(v, summed_field(padded, self.limbs.from_visible, self.hbias))
 
     def hidden_field(self, v: Float[Array, " visible"]) -> Float[Array, " hidden"]:
-        products = product(v, self.weights) if self.limbs is None else self.limbs.from_visible.times(v)[:-2]
-        return products + self.hbias
+        if self.limbs is None:
+            return product(v, self.weights) + self.hbias
+        return summed_field(v, self.limbs.from_visible, self.hbias)
 
     def draw_visible(self, key: Key, beta: Scalar, h: Float[Array, " hidden"]) -> Float[Array, " visible"]:
-        products = product(h, self.weights.T) if self.limbs is None else self.limbs.from_hidden.times(h)
-        return random_bits(key, (1 - beta) * self.base_logits + beta * (products + self.vbias))
+        return random_bits(key, (1 - beta) * self.base_logits + beta * (product(h, self.weights.T) + self.vbias))
 
 
 class AbstractRBMVariant(AbstractModel):

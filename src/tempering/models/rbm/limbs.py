@@ -12,9 +12,10 @@ from jaxtyping import Array, Float, Float16
 
 MAX_UNITS = 2**13  # sums of so many digits stay below 2²⁴
 
-_BASE = 2.0**12
+BASE = 2.0**12
 _BITS = 23  # of a rounded matrix entry, beside its sign
-_WIDTH = 64  # tensor cores want multiples of it
+ROOM = 128  # rows and columns are filled up to multiples of it, as tiles of tensor cores want it
+_MOST_ROWS = 256  # of a tile
 
 
 class Limbs(eqx.Module):
@@ -23,12 +24,12 @@ class Limbs(eqx.Module):
     Attributes:
         digits: D₁ of all columns, then D₂ of all columns, filled up with zeros.
         scale: s.
-        num_columns: how many columns the matrix has.
+        size: rows and columns of the matrix.
     """
 
     digits: Float16[Array, "row column"]
     scale: Float[Array, ""]
-    num_columns: int = eqx.field(static=True)
+    size: tuple[int, int] = eqx.field(static=True)
 
     @classmethod
     def of(cls, matrix: Float[Array, "row column"]) -> "Limbs":
@@ -39,12 +40,12 @@ class Limbs(eqx.Module):
         """
         _, exponent = jnp.frexp(jnp.max(jnp.abs(matrix)))
         whole = jnp.round(jnp.ldexp(matrix, _BITS - exponent))
-        high = jnp.round(whole / _BASE)
+        high = jnp.round(whole / BASE)
         num_rows, num_columns = matrix.shape
-        room = ((0, -num_rows % _WIDTH), (0, -num_columns % _WIDTH))
-        digits = [jnp.pad(part, room).astype(jnp.float16) for part in (high, whole - _BASE * high)]
+        room = ((0, -num_rows % _MOST_ROWS), (0, -num_columns % ROOM))
+        digits = [jnp.pad(part, room).astype(jnp.float16) for part in (high, whole - BASE * high)]
         scale = jnp.ldexp(jnp.float32(1), exponent - _BITS)
-        return cls(jnp.concatenate(digits, axis=1), scale, num_columns)
+        return cls(jnp.concatenate(digits, axis=1), scale, (num_rows, num_columns))
 
     def times(self, bits: Float[Array, " row"]) -> Float[Array, " column"]:
         """bits @ matrix.
@@ -55,4 +56,4 @@ class Limbs(eqx.Module):
         filled = jnp.pad(bits.astype(jnp.float16), (0, len(self.digits) - len(bits)))
         sums = jax.lax.dot_general(filled, self.digits, (((0,), (0,)), ((), ())), preferred_element_type=jnp.float32)
         high, low = jnp.split(sums, 2)
-        return (_BASE * high[: self.num_columns] + low[: self.num_columns]) * self.scale
+        return (BASE * high[: self.size[1]] + low[: self.size[1]]) * self.scale

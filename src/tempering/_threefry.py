@@ -1,0 +1,51 @@
+"""Random numbers as a function of a key and two counters: the Threefry hash that JAX uses, for code on a GPU.
+
+`jax.random` derives a key for every use before it draws, which on a GPU is a small program each time. Here one key
+serves several uses, told apart by a number, the stream. All of it is plain arithmetic on unsigned integers, so that it
+can be part of any program, also of a Pallas kernel.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, UInt32
+
+from tempering._types import Key
+
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+_PARITY = 0x1BD11BDA
+_HALF = 2.0**-25
+
+
+def key_words(key: Key) -> UInt32[Array, "2"]:
+    """The two numbers that a key consists of; of a key with four, two that depend on all."""
+    words = jax.random.key_data(key)
+    return words if len(words) == 2 else words[:2] ^ words[2:]
+
+
+def uniform_at(words: Any, stream: int, index: UInt32[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """Uniform numbers between 0 and 1, with 24 bits, never 0 or 1.
+
+    Args:
+        words: of a key, see `key_words`: two numbers, or two arrays that broadcast with `index`.
+        stream: which of the uses of the key this is.
+        index: which number of the stream.
+    """
+    first, second = threefry(*words, jnp.full_like(index, stream), index)
+    whole = ((first ^ second) >> 8).astype(jnp.int32).astype(jnp.float32)
+    return whole * (2 * _HALF) + _HALF
+
+
+def threefry(key_0: Array, key_1: Array, count_0: Array, count_1: Array) -> tuple[Array, Array]:
+    """Two random words of 32 bits for each pair of counters: Threefry-2x32 with 20 rounds (Salmon et al. 2011)."""
+    keys = (key_0, key_1, key_0 ^ key_1 ^ jnp.uint32(_PARITY))
+    first, second = count_0 + keys[0], count_1 + keys[1]
+    for group in range(5):
+        for rotation in _ROTATIONS[group % 2]:
+            first = first + second
+            second = (second << jnp.uint32(rotation)) | (second >> jnp.uint32(32 - rotation))
+            second = first ^ second
+        first = first + keys[(group + 1) % 3]
+        second = second + keys[(group + 2) % 3] + jnp.uint32(group + 1)
+    return first, second
