@@ -53,6 +53,7 @@ STUDIES = (
     Study("figure3", "experiments/figure3.py", ("--seeds", "200", *JOBS)),
     Study("ais_needs", "experiments/ais_needs.py"),
     Study("stuck", "experiments/stuck.py"),
+    Study("initial_iterations", "experiments/initial_iterations.py"),
     Study("figure4", "experiments/figure4.py"),
     Study("figure7", "experiments/figure7.py", ("--seeds", "20")),
     Study("prior", "experiments/prior.py"),
