@@ -68,7 +68,7 @@ def row(rbm: tp.RBM, base: np.ndarray, seed: int, settings: dict[str, Any], know
         "guess_error": float(np.abs(guess - (known - known[0])).max()),
         "error": result.log_z - known[-1],
         "std_error": result.std_error,
-        "covers": result.interval[0] <= known[-1] <= result.interval[1],
+        "covers": bool(result.interval[0] <= known[-1] <= result.interval[1]),
         "verdict": result.verdict.label,
         "seconds": result.seconds,
     }
