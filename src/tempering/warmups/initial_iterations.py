@@ -20,7 +20,6 @@ from tempering.stats import BlockedStats, Recording
 from tempering.warmups.starts import base_positions, uniform_rungs
 
 MAX_UNEVENNESS = 0.1  # of ĉ_k/r_k from 1, beyond noise: the paper's 0.1/K, where r_k = 1/K
-_IN_A_ROW = 2  # even iterations: the first says that its Ẑ was right, the next that the correction since then is, too
 
 
 class Iterating(AbstractTemperedKind):
@@ -77,7 +76,8 @@ class InitialIterations(AbstractWarmup):
     def after(self, setup: Setup, stage: Stage) -> Stage:
         """Another iteration until two in a row were even, then sampling."""
         done = stage.number + 1
-        was_even, is_now_even = done >= _IN_A_ROW and stage.warmup.is_equilibrated, is_even(stage.recording)
+        # One even iteration says that its Ẑ was right; the next, that the correction since then is right, too.
+        was_even, is_now_even = stage.number > 0 and stage.warmup.is_equilibrated, is_even(stage.recording)
         is_equilibrated = was_even and is_now_even and done >= self.min_iterations
         estimator = rts if self.rao_blackwell else ts
         better = stage.ladder.with_log_z(estimator(stage.recording.stats).values)
