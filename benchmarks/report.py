@@ -291,7 +291,7 @@ def initial_iterations() -> str:
     header = ["", "met their rule", "median sweeps", "median error of log Ẑ", "largest error of log Ẑ",
               "interval holds", "verdicts"]  # fmt: skip
     text = (
-        'The paper\'s warm-up, `warmup="iterations"`, at most 20 iterations of 50 sweeps, or as the row says; 100 '
+        'The paper\'s warm-up, `warmup="iterations"`, at most 20 iterations, the first of 50 sweeps, or as the row says; 100 '
         "chains and 100 linear rungs. The error of log Ẑ is the largest over the rungs, in nats, against a run of "
         "20,000 sweeps. Then 1000 sweeps follow, whose interval and verdict are the last columns."
     )

@@ -24,7 +24,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {  # hidden units, and what is no
     "784×20, weights exp:5": ("20", {"rung_weights": "exp:5"}),
     "784×20, weights exp:5, 3 iterations": ("20", {"rung_weights": "exp:5", "warmup": "iterations:3"}),
     "784×500": ("500", {}),
-    "784×500, iterations of 400 sweeps": ("500", {"warmup": "iterations:20:400"}),
+    "784×500, ten of 50 sweeps": ("500", {"warmup": tp.InitialIterations(max_iterations=10, min_iterations=10)}),
     "784×500, 4 iterations": ("500", {"warmup": "iterations:4"}),
 }
 

@@ -12,4 +12,4 @@ SEED = 0
 CHUNK_SWEEPS = 1
 LENGTH = 1000  # sweeps, where the length of the ladder is not known
 ITERATIONS = 20  # of the paper's initial ones, at most
-ITERATION_SWEEPS = 50  # of each, as in the paper
+ITERATION_SWEEPS = 50  # of the first ones, as in the paper

@@ -38,7 +38,7 @@ from tempering.estimators import (
 )  # fmt: skip
 from tempering.ladder import PathLength
 from tempering.stats import MoveCounts
-from tempering.training import tempered, tracker
+from tempering.training import tempered, tracker, travelled
 from tempering.warmups import initial_iterations
 
 EVEN = np.full(20, -np.log(20))
@@ -262,7 +262,7 @@ def coarse(missed: float) -> tuple[bool, ...]:
 def reading(**changes: Any) -> tempered.Reading:
     sound = {
         "log_z": np.zeros(3), "log_z_without": np.zeros(20), "innovation": 0.0, "innovation_without": np.zeros(20),
-        "occupancy": np.ones(3), "overlap": 1.0, "largest_field": 10.0, "num_nonfinite": 0,
+        "occupancy": np.ones(3), "overlap": 1.0, "largest_field": 10.0, "num_nonfinite": 0, "num_crossings": 0,
     }  # fmt: skip
     given = sound | changes
     return tempered.Reading(**{name: jnp.asarray(value) for name, value in given.items()})
@@ -270,6 +270,11 @@ def reading(**changes: Any) -> tempered.Reading:
 
 def lost(**changes: Any) -> bool:
     return bool(tracker._findings(reading(**changes)))
+
+
+def left_behind(overlap: float, crossings: float) -> bool:
+    """Two updates that leave this share of the draws each, and so many crossings of a chain in all."""
+    return travelled.Travelled().after(overlap, crossings / 2).after(overlap, crossings / 2).finding() is not None
 
 
 # --- the paper's iterations ---
@@ -351,7 +356,9 @@ THRESHOLDS = (
     Threshold(adjusted, "_MAX_SCATTER", beside(lambda s: adjusted_outcome(0.0, s).is_equilibrated, 0.98, 1.02), DOWN),
     Threshold(thermodynamic, "_MAX_MISSED", lambda: coarse(0.98) + coarse(1.02), (False, False, True, True)),
     Threshold(mixed_guesses, "_MIN_SHARED", beside(mixed_overlap, 0.98, 1.02), DOWN),
-    Threshold(tracker, "MIN_OVERLAP", beside(lambda share: lost(overlap=share), 0.29, 0.31), DOWN),
+    Threshold(travelled, "MIN_OVERLAP", beside(lambda share: lost(overlap=share), 0.29, 0.31), DOWN),
+    Threshold(travelled, "MIN_OVERLAP", beside(lambda share: left_behind(share, 1.9), 0.53, 0.56), DOWN),
+    Threshold(checks, "MIN_ROUND_TRIPS", beside(lambda crossings: left_behind(0.4, crossings), 1.9, 2.1), DOWN),
     Threshold(tracker, "MIN_OCCUPANCY", beside(lambda c: lost(occupancy=[1.0, c, 1.0]), 0.049, 0.051), DOWN),
     Threshold(tracker, "MAX_FIELD", beside(lambda field: lost(largest_field=field), 0.98e6, 1.02e6), UP),
     Threshold(tracker, "MAX_LAG", beside(lambda lag: lost(innovation=lag), -0.98, 1.02), UP),
@@ -411,8 +418,9 @@ def test_another_threshold_is_noticed(row, factor, monkeypatch):
 def test_every_number_has_a_row():
     """Kills: a new threshold that no test pins."""
     root = Path(tempering.__file__).parent
-    files = [root / "findings.py", root / "warmups" / "initial_iterations.py", root / "training" / "tracker.py"]
-    files += [root / "training" / "anchor.py", *(root / "diagnosis").glob("*.py"), *(root / "estimators").glob("*.py")]
+    names = ("findings", "warmups/initial_iterations", *(f"training/{n}" for n in ("tracker", "anchor", "travelled")))
+    files = [root / f"{name}.py" for name in names]
+    files += [*(root / "diagnosis").glob("*.py"), *(root / "estimators").glob("*.py")]
     known = {f"{row.module.__name__.rsplit('.', 1)[-1]}.{row.name}" for row in THRESHOLDS}
     known |= {name for names in OTHER_NUMBERS.values() for name in names}
     assert {f"{file.stem}.{name}" for file in files for name in _numbers(file)} == known

@@ -82,27 +82,44 @@ def test_each_settling_stage_starts_from_what_the_last_one_found(annealed, ladde
 
 
 def test_initial_iterations_stop_when_the_rungs_are_even(ladder):
-    """From the first on they lead to Ẑ that is even, beyond noise, at all rungs. Kills: Ẑ never corrected."""
+    """They end with Ẑ that is right within noise, and with chains that came through. Kills: Ẑ never corrected."""
     stages = _drive(tp.InitialIterations(steps=50, max_iterations=60), ladder, 400, 50)
     iterations = stages[:-1]
     assert all(stage.kind.label == "initial iterations" for stage in iterations)
     assert not is_even(iterations[0].recording)
-    assert all(is_even(stage.recording) for stage in iterations[-2:])
+    assert is_even(iterations[-1].recording)
+    assert iterations[-1].recording.stats.travel.num_crossings.mean() >= 2
     assert stages[-1].warmup.is_equilibrated
     truth = exact.log_z(ladder.path) - exact.log_z(ladder.path)[0]
     assert np.abs(stages[-1].ladder.log_z_guess - truth).max() < 0.5
 
 
-@pytest.mark.parametrize(("even", "number", "is_met"), [
-    ([True, True], 2, True), ([True, False, True, True], 4, True), ([False, True, False, True, False], 5, False),
+@pytest.mark.parametrize(("even", "crossed", "lengths", "is_met", "growth"), [
+    ([True], [True], [5], True, 1.0),
+    ([False, True, True], [True, False, True], [5, 5, 10], True, 1.0),  # even and no round trip: twice as long
+    ([False, True, False, True], [True, False, True, True], [5, 5, 10, 10], True, 1.0),  # uneven: no shorter
+    ([True] * 4, [False] * 4, [5, 5, 10, 16], False, 1.0),  # the longest one is the last
+    ([True] * 4, [False] * 4, [5, 10, 16], False, 2.0),
 ])  # fmt: skip
-def test_two_even_iterations_in_a_row(even, number, is_met, ladder, monkeypatch):
-    """Kills: one is enough, two that are not neighbours, the first taken for a second, only the last one asked."""
-    rest = iter(even)
-    monkeypatch.setattr(initial_iterations, "is_even", lambda recording: next(rest))
-    stages = _drive(tp.InitialIterations(steps=5, max_iterations=5), ladder, 20, 10)
-    assert len(stages) - 1 == number
+def test_even_iterations_are_made_longer_until_chains_come_through(
+    even, crossed, lengths, is_met, growth, ladder, monkeypatch
+):
+    """Kills: evenness alone, round trips alone, iterations that stay short or shrink, no bound, growth not heeded."""
+    answers = {"is_even": iter(even), "has_crossed": iter(crossed)}
+    monkeypatch.setattr(initial_iterations, "is_even", lambda recording: next(answers["is_even"]))
+    monkeypatch.setattr(
+        initial_iterations, "round_trips", lambda stats: np.array([0.9 + 0.2 * next(answers["has_crossed"])])
+    )
+    stages = _drive(tp.InitialIterations(5, max_iterations=6, max_steps=16, growth=growth), ladder, 20, 10)
+    assert [stage.num_steps for stage in stages[:-1]] == lengths
     assert stages[-1].warmup.is_equilibrated is is_met
+
+
+def test_a_fixed_number_of_iterations_has_the_papers_length(ladder, monkeypatch):
+    """Kills: the paper's ten of fifty sweeps made longer."""
+    monkeypatch.setattr(initial_iterations, "is_even", lambda recording: True)
+    stages = _drive(tp.InitialIterations(5, max_iterations=3, min_iterations=3), ladder, 20, 10)
+    assert [stage.num_steps for stage in stages] == [5, 5, 5, 10]
 
 
 def _uneven(ratios, scatter: float = 0.1, draws: int = 50):

@@ -9,6 +9,8 @@ from scipy.special import stdtrit
 
 from tempering import _defaults
 from tempering._errors import InputError, check_count
+from tempering.diagnosis import round_trips
+from tempering.diagnosis.checks import MIN_ROUND_TRIPS
 from tempering.estimators import rts, ts
 from tempering.estimators.equilibration import drift_between_halves
 from tempering.estimators.tempered import log_occupancy
@@ -33,15 +35,15 @@ class Iterating(AbstractTemperedKind):
 class InitialIterations(AbstractWarmup):
     """The paper's warm-up: short runs from the last x's and fresh uniform rungs, each correcting log Ẑ.
 
-    They end when two of them in a row were even, see `is_even`, or after `max_iterations`. With a `growth` of 2 each is
-    twice as long as the one before: short while Ẑ is far from Z, long once it is near.
-
-    Caveats: iterations that are too short to cross the ladder can end nats from the truth, and stay there. The rule
-    does not see that; the verdict on the run that follows does.
+    They end with one that was even, see `is_even`, and in which chains went through the ladder and back, on average
+    once. Iterations that are too short for that can be even and nats off, and stay there: their chains do not come far
+    from where they began. So after an even one the next is as long as all before it together, and chains go on at the
+    rungs where they stand. Where a `growth` above 1 is given each is longer by this factor instead, and where exactly
+    `min_iterations` are asked for all have the same length, as in the paper.
 
     Attributes:
         steps: Steps of the first iteration.
-        max_iterations: After so many they end, whether the rule is met or not.
+        max_iterations: After so many they end, whether the rule is met or not; or after one of `max_steps`.
         min_iterations: So many there are at least.
         growth: The factor from the length of one iteration to that of the next.
         max_steps: Steps of the longest iteration.
@@ -74,23 +76,38 @@ class InitialIterations(AbstractWarmup):
         return Stage.first(Iterating(), setup.ladder, SimulatedTempering(setup.move), starts, self.steps)
 
     def after(self, setup: Setup, stage: Stage) -> Stage:
-        """Another iteration until two in a row were even, then sampling."""
-        done = stage.number + 1
-        # One even iteration says that its Ẑ was right; the next, that the correction since then is right, too.
-        was_even, is_now_even = stage.number > 0 and stage.warmup.is_equilibrated, is_even(stage.recording)
-        is_equilibrated = was_even and is_now_even and done >= self.min_iterations
+        """Another iteration until the rule is met, then sampling."""
+        done, is_now_even = stage.number + 1, is_even(stage.recording)
+        is_equilibrated = is_now_even and has_crossed(stage.recording) and done >= self.min_iterations
+        is_spent = done >= self.max_iterations or (done >= self.min_iterations and stage.num_steps >= self.max_steps)
         estimator = rts if self.rao_blackwell else ts
         better = stage.ladder.with_log_z(estimator(stage.recording.stats).values)
-        rungs = uniform_rungs(jax.random.fold_in(setup.key, done), setup.ladder.path.num_rungs, stage.num_chains)
-        positions = Position(stage.states.x, rungs)
-        if is_equilibrated or done >= self.max_iterations or setup.is_late:
+        goes_on = is_now_even and self.lengthens
+        fresh = uniform_rungs(jax.random.fold_in(setup.key, done), setup.ladder.path.num_rungs, stage.num_chains)
+        positions = Position(stage.states.x, stage.states.rung if goes_on else fresh)
+        if is_equilibrated or is_spent or setup.is_late:
             return setup.sampling_after(stage.with_found(is_equilibrated=is_equilibrated), better, positions)
-        stage = stage.with_found(is_equilibrated=is_now_even)  # for the next look; the last one decides
-        return stage.next(Iterating(), better, SimulatedTempering(setup.move), positions, self.steps_of(done))
+        num_steps = self.steps_after(stage, is_now_even) if self.lengthens else self.steps_of(done)
+        return stage.next(Iterating(), better, SimulatedTempering(setup.move), positions, num_steps)
+
+    @property
+    def lengthens(self) -> bool:
+        """Whether an even iteration is followed by a longer one."""
+        return self.growth == 1 and self.min_iterations < self.max_iterations
+
+    def steps_after(self, stage: Stage, was_even: bool) -> int:
+        """As many as all so far after an even iteration, else as many as in the last."""
+        longest = max(self.max_steps, self.steps)
+        return min(stage.warmup.num_steps + stage.done, longest) if was_even else stage.num_steps
+
+
+def has_crossed(recording: Recording) -> bool:
+    """Whether chains went from one end of the ladder to the other and back, as often as a run must."""
+    return bool(round_trips(recording.stats).mean() >= MIN_ROUND_TRIPS)
 
 
 def is_even(recording: Recording) -> bool:
-    """Whether an iteration has visited every rung as often as it should: the stopping rule.
+    """Whether an iteration has visited every rung as often as it should: the paper's rule, with its noise.
 
     The paper's is max_k |r_k − ĉ_k| < 0.1/K (Section 2.4), which few short runs meet, however good their Ẑ: the noise
     of ĉ_k alone is larger. So here ĉ_k/r_k may differ from 1 by 0.1 and by noise, as the scatter of chains shows it.
