@@ -60,6 +60,7 @@ def page() -> str:
         if_run("ais_needs", ais_needs),
         if_run("stuck", stuck),
         if_run("witnesses", witnesses),
+        if_run("initial_iterations", initial_iterations),
         if_run("figure7", figure7),
         if_run("figure4", figure4),
         accuracy(
@@ -335,6 +336,25 @@ def found_share(row: dict[str, Any]) -> str:
     if row["median_share"] is None:
         return "–"
     return f"{row['median_share']:.3g} ({row['lowest_share']:.3g} to {row['highest_share']:.3g})"
+
+
+def initial_iterations() -> str:
+    content = load("initial_iterations")
+    rows = [
+        [
+            name, f"{row['settled']} of {row['runs']}", f"{row['warmup_sweeps']:.0f}", f"{row['guess_error']:.1f}",
+            f"{row['largest_guess_error']:.1f}", f"{row['covered']} of {row['runs']}", verdicts(row["verdicts"]),
+        ]
+        for name, row in content["summaries"].items()
+    ]  # fmt: skip
+    header = ["", "met their rule", "median sweeps", "median error of log Ẑ", "largest error of log Ẑ",
+              "interval holds", "verdicts"]  # fmt: skip
+    text = (
+        'The paper\'s warm-up, `warmup="iterations"`, at most 20 iterations, the first of 50 sweeps, or as the row '
+        "says; 100 chains and 100 linear rungs. The error of log Ẑ is the largest over the rungs, in nats, against a "
+        "run of 20,000 sweeps. Then 1000 sweeps follow, whose interval and verdict are the last columns."
+    )
+    return section("The paper's initial iterations", text, content["about"], table(header, rows))
 
 
 def figure7() -> str:

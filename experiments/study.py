@@ -53,6 +53,7 @@ STUDIES = (
     Study("ais_needs", "experiments/ais_needs.py"),
     Study("stuck", "experiments/stuck.py"),
     Study("witnesses", "experiments/witnesses.py"),
+    Study("initial_iterations", "experiments/initial_iterations.py"),
     Study("figure4", "experiments/figure4.py", JOBS),
     Study("figure7", "experiments/figure7.py", ("--seeds", "20")),
     Study("prior", "experiments/prior.py"),

@@ -11,3 +11,5 @@ METHOD = "auto"
 SEED = 0
 CHUNK_SWEEPS = 1
 LENGTH = 1000  # sweeps, where the length of the ladder is not known
+ITERATIONS = 20  # of the paper's initial ones, at most
+ITERATION_SWEEPS = 50  # of the first ones, as in the paper

@@ -9,7 +9,7 @@ from tempering._types import HostPerRung
 from tempering.verdicts import Finding, Verdict
 
 MIN_OCCUPANCY = 0.2  # of a rung's prior probability
-MAX_DRIFT = 3.0  # standard errors between the two halves of a run
+MAX_DRIFT = 3.0  # normal standard errors between the halves of a run: by chance once in 370 runs
 MIN_EFFECTIVE = 10.0  # weights or draws: a mean of fewer has a relative error ε > 1/3, where log(1 + ε) is not ε
 FALSE_ALARM = 0.01  # the probability that a test reports a difference where there is none
 NAN_IS_ZERO = "draws had a log density of NaN, which counts as f = 0 there"

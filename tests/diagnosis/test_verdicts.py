@@ -111,14 +111,16 @@ def unreached():
 
 def lost():
     few, news, none = jnp.float32(0.04), jnp.float32(1.5), jnp.zeros(20)
-    return _findings(Reading(jnp.zeros(9), none, news, none, jnp.ones(9), few, jnp.float32(3.0), jnp.int32(0)))
+    return _findings(
+        Reading(jnp.zeros(9), none, news, none, jnp.ones(9), few, jnp.float32(3.0), jnp.int32(0), jnp.int32(0))
+    )
 
 
 ARGUMENTS = {*inspect.signature(tp.estimate).parameters, *(field.name for field in dataclasses.fields(Settings))}
 PROVOKED = {
     Verdict.SHORT: (short, "0.2 after 1000 sweeps, 0.05 was asked for", "`max_sweeps=20000`"),
     Verdict.UNSURE: (unsure, "by tours", "`num_sweeps=800`"),
-    Verdict.UNEQUILIBRATED: (lambda: (unequilibrated(),), "ran out of sweeps", '`warmup="annealed"`'),
+    Verdict.UNEQUILIBRATED: (lambda: (unequilibrated(),), "ran out of sweeps", "leave `warmup` out"),
     Verdict.COARSE: (lambda: tp.estimators.ti(noisy_slope_stats(most=400), "riemann").findings, "", "rungs"),
     Verdict.RELAXING: (
         lambda: of_run(changed(log_sums=log_sums_that_drift())),

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats as scipy_stats
 
 import exact
 import tempering as tp
@@ -124,13 +125,17 @@ def test_delta_method_is_equations_15_and_16():
 
 
 def test_drift_is_the_change_between_halves_in_its_own_errors(path):
-    """Written out from sums in float64. Kills: the second half against nothing, the uncertainty of one half alone."""
+    """Written out from sums in float64. Kills: the second half against nothing, the uncertainty of one half alone,
+
+    Student's law with as many degrees of freedom as there are chains, or none of it.
+    """
     parts = np.random.default_rng(4).gamma(3.0, size=(20, 6, 3)) * [1.0, 2.0, 7.0]
     stats = _with_log_sums(exact.stats_from_law(exact.log_densities(path)), np.log(parts))
     early, late = parts[:, :3].sum(axis=1), parts[:, 3:].sum(axis=1)
     change = np.log(late[:, 2].sum() / late[:, 0].sum()) - np.log(early[:, 2].sum() / early[:, 0].sum())
     each = [half[:, 2] / half[:, 2].mean() - half[:, 0] / half[:, 0].mean() for half in (early, late)]
-    expected = change / (np.std(each[1] - each[0], ddof=1) / np.sqrt(20))
+    in_own_errors = change / (np.std(each[1] - each[0], ddof=1) / np.sqrt(20))
+    expected = scipy_stats.norm.ppf(scipy_stats.t.cdf(in_own_errors, 19))
     assert drift_between_halves(stats) == pytest.approx(expected, abs=TOLERANCE)
     same_twice = _with_log_sums(stats, np.log(np.concatenate([parts, parts], axis=1)))
     assert drift_between_halves(same_twice) == pytest.approx(0, abs=TOLERANCE)

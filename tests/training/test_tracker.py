@@ -205,7 +205,7 @@ def test_what_steady_news_leave_behind_is_caught_up():
     news = np.sqrt(0.6**2 + noise**2)
     nothing = Reading(
         jnp.zeros(20), jnp.zeros(20), jnp.zeros(()), jnp.zeros(20), jnp.ones(20), jnp.ones(()), jnp.ones(()),
-        jnp.zeros((), int),
+        jnp.zeros((), int), jnp.zeros((), int),
     )  # fmt: skip
     behind = dataclasses.replace(nothing, innovation=jnp.asarray(news), innovation_without=jnp.asarray(news + spread))
     base = tracker._log_z_base

@@ -8,10 +8,11 @@ from scipy import stats as scipy_stats
 import checks
 import exact
 import tempering as tp
+from samples import CHAINS, RUNGS, changed, healthy, log_sums_that_drift
 from tempering.estimators.both_ways import log_z_from_both_ways
-from tempering.estimators.tempered import log_occupancy
 from tempering.sampling import Setup, Stage
-from tempering.warmups.initial_iterations import is_flat
+from tempering.warmups import initial_iterations
+from tempering.warmups.initial_iterations import MAX_UNEVENNESS, is_even
 
 
 def _drive(warmup, ladder: tp.Ladder, num_chains: int, num_steps: int, seed: int = 0) -> list[Stage]:
@@ -97,14 +98,114 @@ def test_each_settling_stage_starts_from_what_the_last_one_found(annealed, ladde
 
 
 def test_initial_iterations_stop_when_the_rungs_are_even(ladder):
-    """Each stage before the last was not flat, the last one was, and the run that follows is equilibrated."""
+    """They end with Ẑ that is right within noise, and with chains that came through. Kills: Ẑ never corrected."""
     stages = _drive(tp.InitialIterations(steps=50, max_iterations=60), ladder, 400, 50)
     iterations = stages[:-1]
     assert all(stage.kind.label == "initial iterations" for stage in iterations)
-    assert [is_flat(stage.recording) for stage in iterations] == [False] * (len(iterations) - 1) + [True]
+    assert not is_even(iterations[0].recording)
+    assert is_even(iterations[-1].recording)
+    assert iterations[-1].recording.stats.travel.num_crossings.mean() >= 2
     assert stages[-1].warmup.is_equilibrated
-    off = np.abs(np.exp(log_occupancy(iterations[-1].recording.stats)) - 1 / 11)
-    assert off.max() < 0.1 / 11
+    truth = exact.log_z(ladder.path) - exact.log_z(ladder.path)[0]
+    assert np.abs(stages[-1].ladder.log_z_guess - truth).max() < 0.5
+
+
+@pytest.mark.parametrize(("even", "crossed", "lengths", "is_met", "growth"), [
+    ([True], [True], [5], True, 1.0),
+    ([False, True, True], [True, False, True], [5, 5, 10], True, 1.0),  # even and no round trip: twice as long
+    ([False, True, False, True], [True, False, True, True], [5, 5, 10, 10], True, 1.0),  # uneven: no shorter
+    ([True] * 4, [False] * 4, [5, 5, 10, 16], False, 1.0),  # the longest one is the last
+    ([True] * 4, [False] * 4, [5, 10, 16], False, 2.0),
+])  # fmt: skip
+def test_even_iterations_are_made_longer_until_chains_come_through(
+    even, crossed, lengths, is_met, growth, ladder, monkeypatch
+):
+    """Kills: evenness alone, round trips alone, iterations that stay short or shrink, no bound, growth not heeded."""
+    answers = {"is_even": iter(even), "has_crossed": iter(crossed)}
+    monkeypatch.setattr(initial_iterations, "is_even", lambda recording: next(answers["is_even"]))
+    monkeypatch.setattr(
+        initial_iterations, "round_trips", lambda stats: np.array([0.9 + 0.2 * next(answers["has_crossed"])])
+    )
+    stages = _drive(tp.InitialIterations(5, max_iterations=6, max_steps=16, growth=growth), ladder, 20, 10)
+    assert [stage.num_steps for stage in stages[:-1]] == lengths
+    assert stages[-1].warmup.is_equilibrated is is_met
+
+
+def test_a_fixed_number_of_iterations_has_the_papers_length(ladder, monkeypatch):
+    """Kills: the paper's ten of fifty sweeps made longer."""
+    monkeypatch.setattr(initial_iterations, "is_even", lambda recording: True)
+    stages = _drive(tp.InitialIterations(5, max_iterations=3, min_iterations=3), ladder, 20, 10)
+    assert [stage.num_steps for stage in stages] == [5, 5, 5, 10]
+
+
+def _uneven(ratios, scatter: float = 0.1, draws: int = 50):
+    """Chains whose ĉ_k/r_k has these means and this relative scatter, half of them above and half below."""
+    sign = np.where(np.arange(CHAINS) % 2 == 0, 1.0, -1.0)[:, None, None] * np.ones((1, 8, 1))
+    return changed(log_sums=np.log(draws / RUNGS * np.asarray(ratios) * (1 + scatter * sign)))
+
+
+def _visited(*visits: int):
+    return changed(
+        visits=np.broadcast_to(np.asarray(visits), (CHAINS, 8, RUNGS)), log_sums=_uneven(np.ones(3)).stats.log_sums
+    )
+
+
+def test_rungs_are_even_up_to_a_tenth_and_noise():
+    """With 20 chains the noise of a ratio of 1 is 0.1 √(20/19)/√20; of it Student's quantile, 3.35, is allowed.
+
+    Kills: |r_k − ĉ_k| held against 0.1/K alone, the tenth halved or doubled, noise not allowed for, or twice.
+    """
+    error = 0.1 / np.sqrt(19)
+    quantile = scipy_stats.t.ppf(1 - 0.01 / (2 * RUNGS), CHAINS - 1)
+    most = (1 + MAX_UNEVENNESS) / (1 - quantile * error)  # where |x − 1| = 0.1 + quantile · x · error
+    assert most == pytest.approx(1.1917, abs=1e-4)
+    least = (1 - MAX_UNEVENNESS) / (1 + quantile * error)
+    for ratio, is_so in ((most - 0.001, True), (most + 0.001, False), (least + 0.001, True), (least - 0.001, False)):
+        assert is_even(_uneven([1.0, ratio, 1.0])) is is_so
+    assert is_even(_uneven([1.0, 1.0, 1.0], scatter=0.0))
+
+
+def test_the_rule_is_relative_to_the_weight_of_a_rung():
+    """Kills: an absolute rule, by which the light rung here may have twice what it should."""
+    prior = np.array([0.01, 0.5, 0.49])
+    for factor, is_so in ((1.0, True), (2.0, False)):
+        log_sums = _uneven(RUNGS * prior * [factor, 1.0, 1.0]).stats.log_sums
+        assert is_even(changed(log_prior=np.log(prior), log_sums=log_sums)) is is_so
+
+
+def test_what_noise_does_not_excuse():
+    """Kills: noise that makes anything pass, a drift or an empty end not looked at, interior rungs held to more."""
+    few = np.full((CHAINS, 8, RUNGS), 0.01)
+    for num_of_them, is_so in ((7, True), (6, False)):  # chains at the target; (20/m − 1)/19 is the squared error
+        parts = few.copy()
+        parts[:num_of_them, :, -1] = (1 - 0.01 * (1 - num_of_them / CHAINS)) * CHAINS / num_of_them
+        parts[:, :, :-1] = 1.0
+        assert is_even(changed(log_sums=np.log(50 / RUNGS * parts))) is is_so
+    assert is_even(healthy())
+    assert not is_even(changed(log_sums=log_sums_that_drift()))
+    assert is_even(_visited(1, 9, 9))
+    assert not is_even(_visited(0, 20, 20)), "a base that nobody visited"
+    assert not is_even(_visited(20, 20, 0))
+    assert not is_even(_visited(20, 0, 20))
+    tiny = np.array([0.5, 0.01, 0.49])
+    rare = changed(
+        log_prior=np.log(tiny), log_sums=_uneven(RUNGS * tiny).stats.log_sums,
+        visits=np.broadcast_to(np.array([4, 0, 4]), (CHAINS, 8, RUNGS)),
+    )  # fmt: skip
+    assert is_even(rare), "12 visits were expected in the middle, which may stay away"
+
+
+def test_the_number_and_the_length_of_iterations_by_name():
+    for name, warmup in (
+        ("iterations", tp.InitialIterations()), ("iterations:30", tp.InitialIterations(max_iterations=30)),
+        ("iterations:40:200", tp.InitialIterations(200, 40)),
+    ):  # fmt: skip
+        assert tp.api.Settings(warmup=name).make_warmup() == warmup
+    for name in ("iterations:0", "iterations:3:x", "iterations:1:2:3", "iterations:", "sams:3", "iteration"):
+        with pytest.raises(tp.InputError, match="`warmup`"):
+            tp.api.Settings(warmup=name)
+    with pytest.raises(tp.InputError, match="steps"):
+        tp.InitialIterations(steps=0)
 
 
 def test_initial_iterations_that_run_out_say_so(ladder):

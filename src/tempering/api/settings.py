@@ -46,7 +46,8 @@ class Settings:
         betas: Where the rungs are: "auto", "adaptive", "adaptive:rejection", "uniform", "power:P",
             "geometric:SMALLEST", or numbers that rise from 0 to 1.
         rung_weights: "ends", "ends:SHARE", "uniform", "exp:RATE" for r_k ∝ exp(RATE·β_k), or log r_k.
-        warmup: "sequential", "annealed", "iterations", "sams" or "wang_landau", or an object of `tempering.warmups`.
+        warmup: "sequential", "annealed", "iterations", "iterations:NUMBER:SWEEPS", "sams" or "wang_landau", or an
+            object of `tempering.warmups`.
         method: The estimator, by its name: "auto", "rts", "ts", "sd", "rsd", "mbar", "ti_rb" …
         seed: Of all randomness.
         target_error: Go on until log Z has this standard error and the verdict is good; 0.1 where neither this nor
@@ -81,11 +82,8 @@ class Settings:
             raise InputError(f"`seed` must be a whole number from 0 to 2³² − 1; got {self.seed!r}.")
         if self.method not in _METHODS:
             raise InputError(f"`method` must be one of {', '.join(_METHODS)}; got {self.method!r}.")
-        if not isinstance(self.warmup, AbstractWarmup) and self.warmup not in _WARMUPS:
-            raise InputError(
-                f"`warmup` must be one of {', '.join(_WARMUPS)}, or an object such as tp.SequentialStart(); "
-                f"got {self.warmup!r}."
-            )
+        if not isinstance(self.warmup, AbstractWarmup):
+            _named_warmup(self.warmup)
         self._check_goal()
 
     def _check_goal(self) -> None:
@@ -125,7 +123,7 @@ class Settings:
 
     def make_warmup(self) -> AbstractWarmup:
         """The warm-up itself, which also chooses rungs where these are asked to be chosen."""
-        warmup = _WARMUPS[self.warmup]() if isinstance(self.warmup, str) else self.warmup
+        warmup = _named_warmup(self.warmup) if isinstance(self.warmup, str) else self.warmup
         measure = LadderRule(self.betas, "uniform").measure if isinstance(self.betas, str) else None
         chooses_number = self.num_rungs == "auto"
         if self.num_rungs is None and measure is not None and isinstance(self.rung_weights, str):
@@ -137,6 +135,24 @@ class Settings:
         if isinstance(self.betas, str) and isinstance(self.rung_weights, str) and follows:
             rule = LadderRule(self.betas, self.rung_weights)  # weights that follow the rungs
         return warmup.respacing(measure, chooses_number, rule, _FIRST_RUNGS if self.num_rungs is None else 2)
+
+
+def _named_warmup(name: object) -> AbstractWarmup:
+    """A warm-up from its name; "iterations:40:200" are at most 40 iterations of 200 sweeps each."""
+    kind, *numbers = name.split(":") if isinstance(name, str) else ("",)
+    if kind not in _WARMUPS or (numbers and kind != "iterations"):
+        raise InputError(
+            f"`warmup` must be one of {', '.join(_WARMUPS)}, or an object such as tp.SequentialStart(); got {name!r}."
+        )
+    if not numbers:
+        return _WARMUPS[kind]()
+    if len(numbers) > 2 or not all(number.isdecimal() and int(number) > 0 for number in numbers):
+        raise InputError(
+            "`warmup` names the initial iterations, and may say how many there are at most and the sweeps of each, "
+            f'such as "iterations:{_defaults.ITERATIONS}:{_defaults.ITERATION_SWEEPS}"; got {name!r}.'
+        )
+    names = ("max_iterations", "steps")
+    return InitialIterations(**{field: int(number) for field, number in zip(names, numbers, strict=False)})
 
 
 def check_model(model: object) -> None:

@@ -18,6 +18,7 @@ from rich.markup import escape as escape
 from rich.table import Table
 from typer import Argument, Option
 
+from tempering import _defaults
 from tempering._errors import InputError, RecoveryWarning
 from tempering.cli import processes
 from tempering.cli.flags import in_flags
@@ -42,6 +43,10 @@ _MODELS = (
 )
 _BASES = "Where tempering starts: uniform, bias or FILE of data for an RBM, uniform or field for Ising."
 _LADDERS = "auto, adaptive, adaptive:rejection, uniform, power:P, geometric:SMALLEST, or numbers b0,b1,...,1."
+_WARMUPS = (
+    "sequential, annealed, iterations (the paper's: how many at most, and the sweeps of each, as in "
+    f"iterations:{_defaults.ITERATIONS}:{_defaults.ITERATION_SWEEPS}), sams or wang_landau."
+)
 
 ModelFile = Annotated[str | None, Argument(help=_MODELS)]
 NamesFlag = Annotated[
@@ -54,7 +59,7 @@ SweepsFlag = Annotated[int, Option(help="Sweeps per chain after the warm-up.")]
 RungsFlag = Annotated[str | None, Option(help="Inverse temperatures: how many, or auto; 100 or more by default.")]
 LadderFlag = Annotated[str, Option(help=_LADDERS)]
 RungWeightsFlag = Annotated[str, Option(help="Weights of the rungs: ends, ends:SHARE, uniform or exp:RATE.")]
-WarmupFlag = Annotated[str, Option(help="sequential, annealed, iterations (the paper's), sams or wang_landau.")]
+WarmupFlag = Annotated[str, Option(help=_WARMUPS)]
 SeedFlag = Annotated[int, Option(help="Seed of all randomness.")]
 DevicesFlag = Annotated[str, Option(help="CPU devices to use: all (one for every core), or how many.")]
 JsonFlag = Annotated[bool, Option("--json", help="Print one JSON object.")]

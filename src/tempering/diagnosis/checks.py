@@ -209,7 +209,7 @@ def unequilibrated() -> Finding:
         The finding.
     """
     seen = "the warm-up ran out of sweeps before it met its own rule for even rungs"
-    return Finding(Verdict.UNEQUILIBRATED, seen, 'use `warmup="annealed"`, or a longer warm-up')
+    return Finding(Verdict.UNEQUILIBRATED, seen, "leave `warmup` out, or make it longer")
 
 
 def _unreached(stats: BlockedStats) -> Finding | None:

@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from tempering._logspace import rounding_of
 from tempering._types import HostPerRung
-from tempering.estimators.uncertainty import MIN_UNITS, relative_parts
+from tempering.estimators.uncertainty import MIN_UNITS, as_normal, relative_parts
 from tempering.stats import BlockedStats
 
 _EVIDENCE = 2.0  # standard errors; only what exceeds them counts as a bias
@@ -97,9 +97,10 @@ def beyond_noise(change: HostPerRung, influence: Float[np.ndarray, "chain rung"]
 
 
 def drift_between_halves(stats: BlockedStats) -> float:
-    """The change of log Z of the target from the first half of a run to the second, in standard errors.
+    """The change of log Z of the target from the first half of a run to the second, in normal standard errors.
 
-    The change of each chain is one observation, so correlation in time counts. It is 0 for too few chains or blocks,
+    The change of each chain is one observation, so correlation in time counts; few chains know their own scatter
+    poorly, which Student's law allows for. It is 0 for too few chains or blocks,
     and for whole tours, whose sums have no bias for all that their first draws are near the base.
     """
     middle = stats.num_blocks // 2
@@ -111,4 +112,5 @@ def drift_between_halves(stats: BlockedStats) -> float:
     if abs(change) <= rounding_of(stats.log_z_guess[-1]):
         return 0.0
     std_error = np.std(after[1][:, 1] - before[1][:, 1], ddof=1) / np.sqrt(stats.num_chains)
-    return float(change / std_error) if std_error > 0 and np.isfinite(change) else 0.0
+    is_known = std_error > 0 and np.isfinite(change)
+    return as_normal(float(change / std_error), stats.num_chains - 1) if is_known else 0.0

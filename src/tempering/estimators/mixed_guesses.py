@@ -18,6 +18,7 @@ from tempering.findings import FALSE_ALARM, relaxing, unconverged, uneven, unrea
 from tempering.stats import BlockedStats, TemperingStats
 from tempering.verdicts import Finding, Verdict
 
+_MIN_SHARED = 1.0  # draws in common; with fewer, two sets of runs are not connected
 _TOLERANCE = 1e-12  # of the gradient at a rung, relative to the posterior mass there
 _MAX_ITERATIONS = 200
 _ROUNDING = 1e-13  # in the likelihood per draw
@@ -256,7 +257,7 @@ def _unconverged(likelihood: _Likelihood, shares: _Shares) -> Finding | None:
 def _no_overlap(shares: _Shares, runs: list[BlockedStats]) -> Finding | None:
     """With less than one draw in common, the rungs of two sets of runs are not connected."""
     overlap, num_draws = shares.overlap(), sum(int(run.num_draws.sum()) for run in runs)
-    if overlap * num_draws >= 1:
+    if overlap * num_draws >= _MIN_SHARED:
         return None
     seen = f"some runs have only {overlap:.1e} of their rungs in common with the others"
     return Finding(Verdict.NO_OVERLAP, seen, "add a run with a guess of log Z between theirs, or leave the poorest out")

@@ -20,6 +20,7 @@ PerUnit: TypeAlias = Float[np.ndarray, "unit rung"]
 
 RULES = ("riemann", "trapezoid", "simpson", "corrected")
 
+_MAX_MISSED = 1.0  # standard errors between rungs: more of it than noise
 _LEAST_COUNT = 0.5  # draws at a rung that its mean is taken from
 _LEAST_WEIGHT = 1e-20  # Σ q(k | x); products below 1e-38 are lost in float32, and 10¹⁰ of them do not matter here
 _LEAST_SHARE = 1e-12  # of a rung's weight; if less is left without one unit, it is rounding
@@ -162,7 +163,7 @@ class _Discretisation:
     def finding(self, std_error: float) -> Finding | None:
         """The finding for an error of the rule that exceeds the noise of the draws, at the target."""
         missed = max(abs(float(self.bias[-1])), self.hidden)
-        if not np.isfinite(std_error) or missed <= std_error:
+        if not np.isfinite(std_error) or missed <= _MAX_MISSED * std_error:
             return None
         rule = f"between rungs the rule is off by about {self.bias[-1]:+.2g}, and a jump may hide {self.hidden:.2g}"
         cure = 'use more rungs, `method="ti_corrected"`, or `method="rts"`, which has no such error'

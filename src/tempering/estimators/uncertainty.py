@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
-from scipy.special import chdtri, stdtrit
+from scipy.special import chdtri, ndtri, stdtr, stdtrit
 
 from tempering._types import HostPerRung
 from tempering.stats import BlockedStats, Tours, chain_groups, group_sums
@@ -77,6 +77,15 @@ def _unskewed(x: float, per_root: np.ndarray) -> np.ndarray:
     """The inverse of Hall's g; x itself where there is no skewness."""
     safe = np.where(np.abs(per_root) < 1e-9, 1.0, per_root)
     return np.where(safe == per_root, 3 / safe * (np.cbrt(1 + safe * (x - safe / 6)) - 1), x)
+
+
+def as_normal(student: float, dof: int) -> float:
+    """The normal variable that is exceeded as rarely as this one of Student's law: in its own standard errors.
+
+    So a threshold in standard errors has the same rate of false alarms for few units as for many.
+    """
+    tail = max(float(stdtr(dof, -abs(student))), 1e-300)  # a smaller number has no normal quantile
+    return float(-np.sign(student) * ndtri(tail))
 
 
 def uncertainty_of_log_ratio(log_parts: Float[np.ndarray, "unit rung"]) -> Uncertainty:

@@ -31,6 +31,14 @@ _MAX_LOG_RATIO = 60.0  # keeps exp finite in float32
 _TINY = 1e-30  # keeps the logarithm finite at a rung that no chain is near; the verdict reports such a rung
 
 
+class Walkers(eqx.Module):
+    """Where chains stand, and which end of the ladder each reached last; leading axes: group, chain."""
+
+    x: HiddenBitsState
+    rung: Int[Array, "group chain"]
+    last_end: Int[Array, "group chain"]  # BOTTOM or TOP; 0 if it reached none
+
+
 class TemperedChains(eqx.Module):
     """Tempered chains along an RBM's path, and log Z at every rung as known so far.
 
@@ -38,7 +46,7 @@ class TemperedChains(eqx.Module):
     """
 
     ladder: Ladder  # under the present parameters, with log Ẑ_k relative to rung 0
-    positions: Position  # leading axes: group, chain
+    positions: Walkers
     log_z_without: ByGroup  # log Ẑ_k with one group left out
     innovation: Scalar  # exponential mean over updates
     innovation_without: Float[Array, " group"]  # the same with one group left out
@@ -55,6 +63,7 @@ class Reading(eqx.Module):
     overlap: Scalar  # effective share of the chains under the new parameters, before they moved
     largest_field: Scalar  # the largest |vW + b| that any v can reach at a hidden unit
     num_nonfinite: Array  # draws whose density was not finite
+    num_crossings: Array  # of all chains, from one end of the ladder to the other
 
 
 def follow(
@@ -98,8 +107,9 @@ def follow(
     new = new.with_guess(old.log_z_guess + predicted.pooled)
     sweep = partial(_sweep, key, new, num_sweeps)
     numbers = _own_numbers(chains.positions, spread)
-    positions, told = spread.by_share(sweep, Position(states, chains.positions.rung), numbers)
-    (sums, num_bad), moments = _by_group(told[:2]), added(told[2]).mean()
+    walkers = Walkers(states, chains.positions.rung, chains.positions.last_end)
+    positions, told = spread.by_share(sweep, walkers, numbers)
+    (sums, num_bad, crossings), moments = _by_group(told[:3]), added(told[3]).mean()
     correction, change = _correction(sums, new.log_prior), predicted
     if is_backward:
         _, told = spread.by_share(partial(_backward_sums, old, new), positions)
@@ -114,7 +124,7 @@ def follow(
     occupancy = jnp.sum(sums, axis=0) / jnp.sum(sums) / jnp.exp(new.log_prior)
     reading = Reading(
         log_z, log_z_without[:, -1], innovation, innovation_without, occupancy, overlap, largest_field(rbm),
-        jnp.sum(num_bad),
+        jnp.sum(num_bad), jnp.sum(crossings),
     )  # fmt: skip
     return followed, reading, moments
 
@@ -143,14 +153,14 @@ def _by_group(told: Any) -> Any:
     return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), told)
 
 
-def _own_numbers(positions: Position, spread: Spread) -> Int[Array, "group chain"]:
+def _own_numbers(positions: Walkers, spread: Spread) -> Int[Array, "group chain"]:
     """The numbers of this device's chains among all."""
     rungs = positions.rung
     device = 0 if spread.mesh is None else jax.lax.axis_index(spread.mesh.axis_names[0])
     return device * rungs.size + jnp.arange(rungs.size).reshape(rungs.shape)
 
 
-def _forward_sums(old: Ladder, new: Ladder, positions: Position) -> tuple[HiddenBitsState, tuple[Array, ...]]:
+def _forward_sums(old: Ladder, new: Ladder, positions: Walkers) -> tuple[HiddenBitsState, tuple[Array, ...]]:
     """The states with their fields under θ′, and sums over the chains of each group, for Δ_k and for the overlap."""
     assert isinstance(new.path, RBMPath)
     log_old = _each(old.path.log_densities)(positions.x)
@@ -168,7 +178,7 @@ def _overlap(weight: Array, first: Array, second: Array) -> Scalar:
     return jnp.sum(first) ** 2 / (jnp.sum(weight) * jnp.sum(second) + _TINY)
 
 
-def _backward_sums(old: Ladder, new: Ladder, positions: Position) -> tuple[None, tuple[ByGroup, ByGroup]]:
+def _backward_sums(old: Ladder, new: Ladder, positions: Walkers) -> tuple[None, tuple[ByGroup, ByGroup]]:
     """Sums over the chains of each group for Δ′_k."""
     assert isinstance(old.path, RBMPath)
     log_new = _each(new.path.log_densities)(positions.x)
@@ -179,13 +189,15 @@ def _backward_sums(old: Ladder, new: Ladder, positions: Position) -> tuple[None,
 
 
 def _sweep(
-    key: Key, ladder: Ladder, num_sweeps: int, positions: Position, numbers: Int[Array, "group chain"]
-) -> tuple[Position, tuple[ByGroup, Array, MomentSums]]:
-    """The chains after the sweeps; Σ q(k | x) and draws that were not finite by group, and sums for the moments."""
+    key: Key, ladder: Ladder, num_sweeps: int, walkers: Walkers, numbers: Int[Array, "group chain"]
+) -> tuple[Walkers, tuple[ByGroup, Array, Array, MomentSums]]:
+    """The chains after the sweeps; Σ q(k | x), draws that were not finite and crossings by group; sums for moments."""
     path = ladder.path
     assert isinstance(path, RBMPath)
     empty = TemperingStats.empty(ladder, any_range=False)
     records = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (*numbers.shape, *leaf.shape)), empty)
+    records = dataclasses.replace(records, last_end=walkers.last_end)
+    positions = Position(walkers.x, walkers.rung)
     # The first round takes the remainder, so that the last one ends with the last sweep.
     first_end = num_sweeps % _MOMENT_EVERY or _MOMENT_EVERY
     ends = jnp.asarray([*range(first_end, num_sweeps + 1, _MOMENT_EVERY)], jnp.int32)
@@ -203,8 +215,9 @@ def _sweep(
     nothing = MomentSums.empty(*path.weights.shape)
     first = (positions, records, jnp.zeros((), jnp.int32), nothing)
     (positions, records, _, moments), _ = jax.lax.scan(one_round, first, ends)
-    sums, num_bad = jnp.sum(records.posterior_sum.total, axis=1), jnp.sum(records.num_nonfinite, axis=1)
-    return positions, (sums, num_bad, moments)
+    counted = (records.posterior_sum.total, records.num_nonfinite, records.num_crossings)
+    sums, num_bad, crossings = (jnp.sum(leaf, axis=1) for leaf in counted)
+    return Walkers(positions.x, positions.rung, records.last_end), (sums, num_bad, crossings, moments)
 
 
 def _correction(sums: ByGroup, log_prior: PerRung) -> _Jackknifed:

@@ -13,7 +13,6 @@ from tempering._errors import InputError, check_count
 from tempering._signatures import suggests
 from tempering._types import Key
 from tempering.api import Settings
-from tempering.kernels import Position
 from tempering.ladder import Ladder
 from tempering.models import RBM, RBMPath
 from tempering.models.rbm.batch import Parameters, largest_field
@@ -25,8 +24,9 @@ from tempering.training.doubts import diverged, doubts_of, jackknife_error, lag_
 from tempering.training.outcomes import Tracked
 from tempering.training.settings import check_alpha
 from tempering.training.spread import Spread
-from tempering.training.tempered import Reading, TemperedChains, follow
-from tempering.verdicts import Finding, Verdict
+from tempering.training.tempered import Reading, TemperedChains, Walkers, follow
+from tempering.training.travelled import Travelled
+from tempering.verdicts import Finding, Verdict, without_none
 from tempering.warmups import AnnealedStart
 
 TRACKER_SWEEPS = 5  # per update, by default
@@ -52,7 +52,8 @@ class Tracker:
     Tempered chains follow the parameters. At each update log Ẑ_k is moved by the change that the chains predict and
     corrected by eq. 24 of the paper; `training.tempered.follow` has the formulas. The error is the jackknife's over
     groups of chains, widened where log Z lags behind what the chains say. Where the chains cannot follow, the verdict
-    is `LOST`. Then log Z is estimated from scratch, by annealing and tempering until the diagnosis is good.
+    is `LOST`. Then log Z is estimated from scratch, by annealing and tempering until the diagnosis is good. Where the
+    model changes faster than chains cross the ladder, it is `STUCK`.
 
     Attributes:
         num_updates: Updates so far.
@@ -112,6 +113,7 @@ class Tracker:
         self.num_updates, self._last_anchor, self._anchor_sweeps = 0, 0, 0
         self._anchor_error = 0.0  # of the last anchor, beyond what groups of chains show
         self._lost: tuple[Finding, ...] = ()
+        self._travelled = Travelled()
         self._pending: list[Reading] = []  # of updates that were not assessed yet
         self._log_z_base = 0.0
         self._first = rbm
@@ -195,6 +197,11 @@ class Tracker:
         # update that the chains could not follow leaves its error in this sum. Later updates look sound but inherit
         # that error, so the verdict stays LOST until log Z has been estimated from scratch.
         findings = self._lost or next((found for reading in readings if (found := doubts_of(reading))), ())
+        for reading in readings:
+            self._travelled = self._travelled.after(
+                float(reading.overlap), int(reading.num_crossings) / self.num_chains
+            )
+        findings = findings or without_none(self._travelled.finding())
         self._lost = tuple(finding for finding in findings if finding.verdict is Verdict.LOST)
         wait = max(self.patience, self._anchor_sweeps / (_ANCHOR_COST * self.num_sweeps))
         if self._lost and self.num_updates - self._last_anchor >= wait:
@@ -230,10 +237,12 @@ class Tracker:
         without = left_out(found.stats, self.num_groups)
         excess = found.log_z.std_error**2 - jackknife_error(without[:, -1]) ** 2
         self._anchor_error = float(np.sqrt(max(excess, 0.0)))
+        self._travelled = Travelled()
         grouped = jax.tree.map(self._grouped, found.states)
+        last_end = self._grouped(found.stats.travel.last_end.astype(np.int32))
         return TemperedChains(
             found.ladder.with_guess(jnp.asarray(found.log_z.values, jnp.float32)),
-            Position(grouped.x, grouped.rung),
+            Walkers(grouped.x, grouped.rung, last_end),
             jnp.asarray(without, jnp.float32), jnp.zeros(()), jnp.zeros(self.num_groups),
         )  # fmt: skip
 
@@ -292,6 +301,7 @@ class Tracker:
         bound = _NO_BOUND if self._path.sums is None else float(self._path.sums.bound)
         numbers = {"num_updates": self.num_updates, "last_anchor": self._last_anchor}
         numbers |= {"anchor_sweeps": self._anchor_sweeps, "anchor_error": self._anchor_error}
+        numbers |= {"change": self._travelled.change, "crossings": self._travelled.crossings}
         lost = [[finding.seen, finding.cure] for finding in self._lost]
         return numbers | {"log_z_base": self._log_z_base, "field_bound": bound, "lost": lost}
 
@@ -302,6 +312,7 @@ class Tracker:
         self._log_z_base = numbers["log_z_base"]
         self.num_updates, self._last_anchor = int(numbers["num_updates"]), int(numbers["last_anchor"])
         self._anchor_sweeps, self._anchor_error = int(numbers["anchor_sweeps"]), numbers["anchor_error"]
+        self._travelled = Travelled(numbers["change"], numbers["crossings"])
         self._lost = tuple(Finding(Verdict.LOST, seen, cure) for seen, cure in numbers["lost"])
 
 

@@ -5,14 +5,23 @@ from typing import ClassVar
 
 import jax
 import numpy as np
+from scipy.special import stdtrit
 
-from tempering._errors import InputError
+from tempering import _defaults
+from tempering._errors import InputError, check_count
+from tempering.diagnosis import round_trips
+from tempering.diagnosis.checks import MIN_ROUND_TRIPS
 from tempering.estimators import rts, ts
+from tempering.estimators.equilibration import drift_between_halves
 from tempering.estimators.tempered import log_occupancy
+from tempering.estimators.uncertainty import independent_parts, relative_parts
+from tempering.findings import FALSE_ALARM, MAX_DRIFT, MIN_EFFECTIVE, unexpectedly_empty
 from tempering.kernels import Position, SimulatedTempering
 from tempering.sampling import AbstractTemperedKind, AbstractWarmup, Setup, Stage
-from tempering.stats import Recording
+from tempering.stats import BlockedStats, Recording
 from tempering.warmups.starts import base_positions, uniform_rungs
+
+MAX_UNEVENNESS = 0.1  # of ĉ_k/r_k from 1, beyond noise: the paper's 0.1/K, where r_k = 1/K
 
 
 class Iterating(AbstractTemperedKind):
@@ -26,14 +35,15 @@ class Iterating(AbstractTemperedKind):
 class InitialIterations(AbstractWarmup):
     """The paper's warm-up: short runs from the last x's and fresh uniform rungs, each correcting log Ẑ.
 
-    They end when max_k |r_k − ĉ_k| < 0.1/K, or after `max_iterations`. With a `growth` of 2 each is twice as long as
-    the one before: short while Ẑ is far from Z, long once it is near.
-
-    Caveats: iterations that are too short can end many nats from the truth, and stay there.
+    They end with one that was even, see `is_even`, and in which chains went through the ladder and back, on average
+    once. Iterations that are too short for that can be even and nats off, and stay there: their chains do not come far
+    from where they began. So after an even one the next is as long as all before it together, and chains go on at the
+    rungs where they stand. Where a `growth` above 1 is given each is longer by this factor instead, and where exactly
+    `min_iterations` are asked for all have the same length, as in the paper.
 
     Attributes:
         steps: Steps of the first iteration.
-        max_iterations: After so many they end, whether the rule is met or not.
+        max_iterations: After so many they end, whether the rule is met or not; or after one of `max_steps`.
         min_iterations: So many there are at least.
         growth: The factor from the length of one iteration to that of the next.
         max_steps: Steps of the longest iteration.
@@ -41,8 +51,8 @@ class InitialIterations(AbstractWarmup):
             to each count, as in Figure 1 of the paper. That is noisier by far, and there for comparison.
     """
 
-    steps: int = 50
-    max_iterations: int = 20
+    steps: int = _defaults.ITERATION_SWEEPS
+    max_iterations: int = _defaults.ITERATIONS
     min_iterations: int = 1
     growth: float = 1.0
     max_steps: int = 5000
@@ -54,6 +64,8 @@ class InitialIterations(AbstractWarmup):
         return round(min(self.steps * factor, max(self.steps, self.max_steps)))
 
     def __post_init__(self) -> None:
+        for name in ("steps", "max_iterations", "min_iterations", "max_steps"):
+            check_count(f"InitialIterations({name}=...)", getattr(self, name), 1)
         if not 1 <= self.growth < np.inf:
             raise InputError(f"InitialIterations(growth=...) must be 1 or more, got {self.growth}.")
 
@@ -64,20 +76,68 @@ class InitialIterations(AbstractWarmup):
         return Stage.first(Iterating(), setup.ladder, SimulatedTempering(setup.move), starts, self.steps)
 
     def after(self, setup: Setup, stage: Stage) -> Stage:
-        """Another iteration until the occupancy is flat, then sampling."""
-        done = stage.number + 1
-        is_equilibrated = is_flat(stage.recording) and done >= self.min_iterations
+        """Another iteration until the rule is met, then sampling."""
+        done, is_now_even = stage.number + 1, is_even(stage.recording)
+        is_equilibrated = is_now_even and has_crossed(stage.recording) and done >= self.min_iterations
+        is_spent = done >= self.max_iterations or (done >= self.min_iterations and stage.num_steps >= self.max_steps)
         estimator = rts if self.rao_blackwell else ts
         better = stage.ladder.with_log_z(estimator(stage.recording.stats).values)
-        rungs = uniform_rungs(jax.random.fold_in(setup.key, done), setup.ladder.path.num_rungs, stage.num_chains)
-        positions = Position(stage.states.x, rungs)
-        if is_equilibrated or done >= self.max_iterations or setup.is_late:
+        goes_on = is_now_even and self.lengthens
+        fresh = uniform_rungs(jax.random.fold_in(setup.key, done), setup.ladder.path.num_rungs, stage.num_chains)
+        positions = Position(stage.states.x, stage.states.rung if goes_on else fresh)
+        if is_equilibrated or is_spent or setup.is_late:
             return setup.sampling_after(stage.with_found(is_equilibrated=is_equilibrated), better, positions)
-        return stage.next(Iterating(), better, SimulatedTempering(setup.move), positions, self.steps_of(done))
+        num_steps = self.steps_after(stage, is_now_even) if self.lengthens else self.steps_of(done)
+        return stage.next(Iterating(), better, SimulatedTempering(setup.move), positions, num_steps)
+
+    @property
+    def lengthens(self) -> bool:
+        """Whether an even iteration is followed by a longer one."""
+        return self.growth == 1 and self.min_iterations < self.max_iterations
+
+    def steps_after(self, stage: Stage, was_even: bool) -> int:
+        """As many as all so far after an even iteration, else as many as in the last."""
+        longest = max(self.max_steps, self.steps)
+        return min(stage.warmup.num_steps + stage.done, longest) if was_even else stage.num_steps
 
 
-def is_flat(recording: Recording) -> bool:
-    """The paper's stopping rule, max_k |r_k − ĉ_k| < 0.1/K."""
+def has_crossed(recording: Recording) -> bool:
+    """Whether chains went from one end of the ladder to the other and back, as often as a run must."""
+    return bool(round_trips(recording.stats).mean() >= MIN_ROUND_TRIPS)
+
+
+def is_even(recording: Recording) -> bool:
+    """Whether an iteration has visited every rung as often as it should: the paper's rule, with its noise.
+
+    The paper's is max_k |r_k − ĉ_k| < 0.1/K (Section 2.4), which few short runs meet, however good their Ẑ: the noise
+    of ĉ_k alone is larger. So here ĉ_k/r_k may differ from 1 by 0.1 and by noise, as the scatter of chains shows it.
+    Student's quantile is allowed, such that with the right Ẑ at most one iteration in a hundred is rejected, all rungs
+    together. Three things more are needed, which noise does not excuse:
+
+    - Every ĉ_k is known to a third, as a mean of ten independent numbers of its own size is.
+    - The base and the target were visited, and so was every rung that should have had many visits.
+    - log Z of the target does not drift from the first half of the iteration to the second.
+
+    Args:
+        recording: What the iteration kept.
+
+    Returns:
+        True if all this holds; False where a density was NaN everywhere, or the noise cannot be estimated.
+    """
     stats = recording.stats
-    off = np.abs(np.exp(stats.log_prior) - np.exp(log_occupancy(stats)))
-    return bool(off.max() < 0.1 / len(off))
+    off, error = _unevenness(stats)
+    quantile = stdtrit(max(len(independent_parts(stats)) - 1, 1), 1 - FALSE_ALARM / (2 * len(off)))
+    is_within_noise = np.all(np.abs(off) <= MAX_UNEVENNESS + quantile * error)
+    is_known = np.all(error * np.sqrt(MIN_EFFECTIVE) <= 1 + off)
+    visits = stats.visits.sum(axis=(0, 1))
+    empty = unexpectedly_empty(visits == 0, stats.log_rung_mass, float(visits.sum()))
+    is_visited = min(visits[0], visits[-1]) > 0 and len(empty) == 0
+    return bool(is_within_noise and is_known and is_visited and abs(drift_between_halves(stats)) <= MAX_DRIFT)
+
+
+def _unevenness(stats: BlockedStats) -> tuple[np.ndarray, np.ndarray]:
+    """ĉ_k/r_k − 1, and its standard error from the scatter of chains; NaN where it is unknown."""
+    ratio, relative = np.exp(log_occupancy(stats) - stats.log_prior), relative_parts(independent_parts(stats))[1]
+    if len(relative) < 2:
+        return ratio - 1, np.full(len(ratio), np.nan)
+    return ratio - 1, ratio * relative.std(axis=0, ddof=1) / np.sqrt(len(relative))
