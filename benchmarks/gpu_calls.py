@@ -2,8 +2,9 @@
 
     python benchmarks/gpu_calls.py [--only NAME ...] [--profile] [--out FILE]
 
-The second call compiles nothing. Without names the four calls of very many chains are timed. With `--profile` a third one runs under Python's profiler, whose longest entries are
-printed. Writes benchmarks/results/gpu_calls.json, or another file.
+The second call compiles nothing. Without names the four calls of very many chains are timed. With `--profile` a third
+one runs under Python's profiler, whose longest entries are printed. Writes benchmarks/results/gpu_calls.json, or
+another file.
 """
 
 import argparse
