@@ -10,7 +10,7 @@ Writes benchmarks/results/gpu_sweeps.json, or another file.
 
 import argparse
 import json
-import platform
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -29,6 +29,9 @@ from tempering.models.rbm.limbs import Limbs
 from tempering.sampling import chains as loop
 from tempering.sampling import run_chains
 from tempering.stats import Keep, TemperingRecord
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "experiments"))
+import repeats
 
 RECORD = Path(__file__).parent / "results" / "gpu_sweeps.json"
 VISIBLE, HIDDEN = 784, 500
@@ -233,15 +236,11 @@ def main() -> None:
         tried("RTS sweep, K = 100", size, sweep_seconds, 100, size)
     for size in () if asked.quick else (10_000, 100_000):
         tried("RTS sweep, K = 1000", size, sweep_seconds, 1000, size)
+    for size in SIZES[:1] if asked.quick else (SIZES[0], SIZES[-1]):
+        time_parts(size, [], [])
     if asked.variants:
         time_variants(asked.quick)
-    device = jax.devices()[0].device_kind
-    told = {
-        "machine": f"{device}, jax {jax.__version__}, python {platform.python_version()}",
-        "checks": checks,
-        "times": found,
-    }
-    asked.out.write_text(json.dumps(told, indent=1) + "\n")
+    asked.out.write_text(json.dumps({"about": repeats.about(), "checks": checks, "times": found}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

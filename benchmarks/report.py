@@ -89,6 +89,8 @@ def page() -> str:
         *(if_run(f"paper_fig{number}", partial(reproduced, f"paper_fig{number}")) for number in range(1, 9)),
         mbar(),
         cost(),
+        if_run("gpu_sweeps", gpu_sweeps),
+        if_run("gpu_calls", gpu_calls),
         memory(),
         bits(),
     ]
@@ -513,6 +515,39 @@ def cost() -> str:
     ]
     text = "One sweep of 100 chains on the 784×500 RBM; ratios are medians over rounds in which the rows take turns."
     return section("What a sweep costs", text, content["about"], table(["", "ms", "× plain", "× RTS K = 100"], rows))
+
+
+def gpu_sweeps() -> str:
+    content = load("gpu_sweeps")
+    timed = [row for row in content["times"] if "failed" not in row]
+    rows = [[r["what"], f"{r['chains']:,}", f"{r['microseconds']:.1f}", f"{r['tflops']:.1f}"] for r in timed]
+    text = (
+        "A sweep of the 784×500 RBM on a GPU with all statistics that `estimate` keeps, and the matrix products alone. "
+        "Useful work is 4 · 784 · 500 operations a chain."
+    )
+    header = ["", "chains", "µs a sweep of all chains", "TFLOP/s"]
+    return section("What a sweep costs on a GPU", text, content["about"], table(header, rows))
+
+
+def gpu_calls() -> str:
+    content = load("gpu_calls")
+    rows = [
+        [
+            r["call"],
+            str(r["sweeps"]),
+            f"{r['first']:.1f}",
+            f"{r['second']:.1f}",
+            f"{r['peak_host_gb']:.1f}",
+            r["verdict"],
+        ]
+        for r in content["calls"]
+    ]
+    text = (
+        "Whole calls of `estimate`: the first one compiles, the second one does not. Memory is the largest so far of "
+        "the process, which makes the calls one after the other."
+    )
+    header = ["", "sweeps", "first call, s", "second call, s", "host memory, GB", "verdict"]
+    return section("What a call costs on a GPU", text, content["about"], table(header, rows))
 
 
 def memory() -> str:

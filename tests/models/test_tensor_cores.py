@@ -60,7 +60,8 @@ def test_the_path_on_a_gpu_has_the_same_densities(num_rungs):
         state = jax.tree.map(lambda leaf, one=one: leaf[one], again)
         np.testing.assert_allclose(on_gpu.log_densities(state), exact, rtol=2e-5, atol=2e-5)
     together = jax.vmap(on_gpu.log_densities)(again)
-    np.testing.assert_array_equal(together[3], on_gpu.log_densities(jax.tree.map(lambda leaf: leaf[3], again)))
+    fewer = jax.vmap(on_gpu.log_densities)(jax.tree.map(lambda leaf: leaf[:4], again))
+    np.testing.assert_array_equal(together[:4], fewer)
 
 
 def test_sweeps_on_a_gpu_draw_the_bits_that_their_fields_ask_for():
