@@ -4,7 +4,7 @@ BIN := .venv/bin
 # What is never imported need not be compiled to bytecode: most files of the larger packages.
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: demo test lint study study-soak study-faults fuzz audit docs dist clean
+.PHONY: demo test lint style types pytest study study-soak study-faults fuzz audit docs dist clean
 
 # log Z on the terminal, and a page with its pictures.
 demo: .venv/demo
@@ -12,14 +12,25 @@ demo: .venv/demo
 
 # Most of the tests' time goes into compiling: both workers share what was compiled, and the next run has it all.
 CACHE := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.venv/compiled JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0
+# So is what Python compiles, whatever the environment says: else each of some fifty processes would read all of JAX's
+# sources, for two seconds and more. It stays in .venv, so that no folder of sources is written to.
+CACHE += PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/.venv/bytecode
 
-test: .venv/dev lint
+# Types are checked beside the tests: that takes one core, and the end of the tests leaves one free.
+test: style
+	$(MAKE) --jobs=2 types pytest
+
+pytest: .venv/dev
 	$(CACHE) $(BIN)/pytest -m "not slow" -n 2
 
-lint: .venv/dev
+lint: style types
+
+style: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+
+types: .venv/dev
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
 # An hour: memory, files and speed of long runs.

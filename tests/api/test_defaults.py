@@ -8,6 +8,7 @@ import pytest
 
 import checks
 import tempering as tp
+from densities import NarrowNormal
 from tempering.diagnosis import Goal
 from tempering.diagnosis.stopping import first_look
 from tempering.ladder import PathLength
@@ -91,7 +92,7 @@ def test_a_long_ladder_gets_more_rungs_than_a_hundred(width, is_long):
 
     Kills: a number that is fixed at 100, one that falls below it, one that is chosen although it was given.
     """
-    model = tp.LogDensity(lambda x: -0.5 * jnp.sum((x / width) ** 2), tp.Normal(jnp.zeros(200), 3.0))
+    model = tp.LogDensity(NarrowNormal(jnp.float32(width)), tp.Normal(jnp.zeros(200), 3.0))
     quick = tp.SequentialStart(step_length=0.5, equilibration=0.01)
     how = {"num_sweeps": 8, "num_chains": 20, "seed": 2, "warmup": quick}
     result = tp.estimate(model, **how)

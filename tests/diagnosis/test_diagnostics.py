@@ -83,7 +83,7 @@ def test_the_naive_chain_over_v_and_h_is_not_called_good(shared_data):
     rbm = tp.load(shared_data / "rbm_mnist_cd25_500.npz")
     frequencies = tp.load_data(shared_data / "mnist_binarized.npz", num_visible=784).mean(axis=0)
     path = tp.models.JointRBM(rbm).path(frequencies, tp.ladder.uniform_betas(100))
-    stage = _paper_run(path, num_chains=100, num_iterations=10, num_sweeps=500)
+    stage = _paper_run(path, num_chains=40, num_iterations=10, num_sweeps=250)
     answer = tp.rts(stage.recording.stats, log_z_base=path.log_z_base())
     off = abs(answer.log_z - REFERENCE_500)
     assert off > 10 * answer.std_error, "the naive chain is expected to be confidently wrong"

@@ -304,6 +304,7 @@ def test_no_likelihood_that_cannot_be():
 
 
 def test_parameters_that_diverge_are_named(monkeypatch):
+    monkeypatch.setattr("tempering.training.anchor.MOST", 1000)  # where log Z is not found, it is given up sooner
     with run_of(method="cd", optimizer="sgd", learning_rate=1e30, num_updates=2) as run:
         rows = list(run)
     assert rows[-1].tracked.verdict in (tp.Verdict.NONFINITE, tp.Verdict.LOST)

@@ -1,6 +1,8 @@
 """Log Z followed through training: against enumeration after every update, and lost where chains cannot follow."""
 
+import copy
 import dataclasses
+import functools
 import itertools
 
 import jax
@@ -43,6 +45,18 @@ def first_rbm(scale: float = 0.01) -> tp.RBM:
     return tp.RBM(rng.normal(0, scale, (NUM_VISIBLE, NUM_HIDDEN)), np.log(means / (1 - means)), rng.normal(0, 0.1, 6))
 
 
+@functools.cache
+def _anchored_once() -> Tracker:
+    return Tracker(first_rbm(), base=DATA, seed=3, **SMALL)
+
+
+def anchored_tracker(patience: int = 20) -> Tracker:
+    """A tracker that knows log Z of `first_rbm`. It is found once; each test has a copy of its own."""
+    tracker = copy.copy(_anchored_once())  # what it keeps is replaced and not changed, but for the list
+    tracker._pending, tracker.patience = [], patience
+    return tracker
+
+
 def trained(phase, rate: float, num_updates: int, seed: int = 0):
     """Parameters after every update of plain gradient ascent."""
     rbm, rng = device_parameters(first_rbm()), np.random.default_rng(seed)
@@ -70,7 +84,7 @@ def test_the_band_holds_while_an_rbm_is_trained(phase):
 
     Kills: no prediction, its sign, α and 1 − α exchanged.
     """
-    tracker = Tracker(first_rbm(), base=DATA, seed=3, **SMALL)
+    tracker = anchored_tracker()
     inside, errors, off = [], [], []
     for rbm in trained(phase, rate=0.3, num_updates=300):
         tracked = tracker.update(*rbm)
@@ -90,7 +104,7 @@ def test_the_band_holds_while_an_rbm_is_trained(phase):
 
 
 def test_steps_that_are_far_too_long_are_said_to_lose_track():
-    tracker = Tracker(first_rbm(), base=DATA, seed=3, patience=1000, **SMALL)
+    tracker = anchored_tracker(patience=1000)
     lost = []
     for rbm in itertools.islice(trained(ContrastiveDivergence(1), rate=10.0, num_updates=40), 40):
         tracked = tracker.update(*rbm)
@@ -107,7 +121,7 @@ def test_steps_that_are_far_too_long_are_said_to_lose_track():
 
 def test_what_is_lost_stays_lost_until_it_is_found_anew():
     """Which may cost twice as many sweeps as follow it. Kills: the next update, at which nothing moves, called good."""
-    tracker = Tracker(first_rbm(), base=DATA, seed=3, patience=3, **SMALL)
+    tracker = anchored_tracker(patience=3)
     jump, num_warmup = first_rbm(scale=1.5), ANCHOR_SWEEPS
     num_waited = (num_warmup + LOOK) // (2 * SMALL["num_sweeps"])
     tracked = [tracker.update(jump.weights, jump.vbias, jump.hbias) for _ in range(num_waited)]
@@ -130,7 +144,7 @@ def test_an_anchor_is_not_believed_before_its_chains_have_forgotten_the_annealin
 
 def test_what_an_anchor_knows_of_its_error_beyond_its_groups_fades_with_its_answer():
     """By eq. 24 an update replaces α of it. Kills: an error that stays, one that is forgotten at once."""
-    tracker = Tracker(first_rbm(), base=DATA, seed=3, **SMALL)
+    tracker = anchored_tracker()
     assert tracker.tracked.verdict is Verdict.GOOD
     tracker._anchor_error = 7.0
     errors = [tracker.update(*device_parameters(first_rbm())).std_error for _ in range(3)]
@@ -198,7 +212,7 @@ def test_what_steady_news_leave_behind_is_caught_up():
     By hand: d² = 0.36 beyond the noise that groups show. Kills: the sign, α for 1 − α, noise that is caught up with, an
     error without the lag, groups that are not moved along.
     """
-    tracker = Tracker(first_rbm(), base=DATA, seed=3, **SMALL)
+    tracker = anchored_tracker()
     tracker._anchor_error = 0.0
     spread = np.where(np.arange(20) % 2, 1.0, -1.0) * 0.02
     noise = np.sqrt(19 * 0.02**2)  # of the jackknife
@@ -220,7 +234,7 @@ def test_what_steady_news_leave_behind_is_caught_up():
 
 def test_chains_are_dealt_out_to_groups():
     """Neighbours started at the same rung, so that they go to different groups, as in the groups' log Z."""
-    tracker = Tracker(first_rbm(), base=DATA, seed=3, **SMALL)
+    tracker = anchored_tracker()
     np.testing.assert_array_equal(tracker._grouped(np.arange(100)) % 20, np.tile(np.arange(20)[:, None], (1, 5)))
 
 
@@ -250,7 +264,7 @@ def test_an_anchors_groups_are_those_of_the_tracker():
 
 
 def test_parameters_that_are_not_finite_are_named_and_the_next_ones_are_followed():
-    tracker, rbm = Tracker(first_rbm(), base=DATA, **SMALL), first_rbm()
+    tracker, rbm = anchored_tracker(), first_rbm()
     tracked = tracker.update(np.full_like(rbm.weights, np.nan), rbm.vbias, rbm.hbias)
     assert tracked.verdict is Verdict.NONFINITE
     assert tracked.std_error == np.inf
@@ -259,7 +273,7 @@ def test_parameters_that_are_not_finite_are_named_and_the_next_ones_are_followed
 
 
 def test_new_weights_compile_nothing(monkeypatch):
-    tracker, rbm = Tracker(first_rbm(), base=DATA, **SMALL), first_rbm()
+    tracker, rbm = anchored_tracker(), first_rbm()
     tracker.update(rbm.weights, rbm.vbias, rbm.hbias)
 
     def refuse(*_):
@@ -270,7 +284,7 @@ def test_new_weights_compile_nothing(monkeypatch):
 
 
 def test_larger_fields_than_foreseen_are_foreseen_next_time():
-    tracker = Tracker(first_rbm(), base=DATA, **SMALL)
+    tracker = anchored_tracker()
     rbm = first_rbm()
     before = float(tracker._path.sums.bound)
     tracked = tracker.update(rbm.weights, rbm.vbias, rbm.hbias + 2 * before)

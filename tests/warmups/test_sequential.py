@@ -8,6 +8,7 @@ import pytest
 import checks
 import exact
 import tempering as tp
+from densities import NarrowNormal
 from tempering.sampling import Setup, walk_stages
 from tempering.stats import ClimbSteps
 from tempering.warmups.climb_tuning import Tuning, shrunk
@@ -109,9 +110,7 @@ def test_the_pass_gives_log_z_at_every_rung(passes):
 def test_a_longer_ladder_takes_more_steps():
     lengths = []
     for scale in (0.3, 0.03):
-        density = tp.LogDensity(lambda x, s=scale: -0.5 * jnp.sum((x / s) ** 2), base=tp.Normal(jnp.zeros(2)))
-        ladder = tp.Ladder.create(density.path(None, tp.ladder.uniform_betas(5)))
-        stages = walk_stages(tp.SequentialStart(), Setup(jax.random.key(1), ladder, tp.HMC(), 50, 1))
+        stages = walk_stages(tp.SequentialStart(), _narrow_normal(scale))
         lengths.append(next(stage for stage in stages if stage.kind.is_tempered).warmup)
     assert lengths[1].num_steps > 1.3 * lengths[0].num_steps
     assert lengths[1].length.root_kl > 1.3 * lengths[0].length.root_kl
@@ -133,14 +132,15 @@ def test_gibbs_sweeps_are_given_time_whatever_the_length_of_the_ladder():
     assert stages[-1].num_steps == tp.SequentialStart().min_gibbs_equilibration
 
 
-def _narrow_normal(num_dims: int, scale: float) -> Setup:
-    model = tp.LogDensity(lambda x: -0.5 * jnp.sum((x / scale) ** 2), tp.Normal(jnp.zeros(num_dims)))
+def _narrow_normal(scale: float) -> Setup:
+    """Five normals that narrow to this scale, in shapes that several tests share."""
+    model = tp.LogDensity(NarrowNormal(jnp.float32(scale)), tp.Normal(jnp.zeros(5)))
     return Setup(jax.random.key(0), tp.Ladder.create(model.path(None, np.linspace(0, 1, 9))), model.move(), 20, 4)
 
 
 def test_the_error_of_the_pass_counts_what_was_corrected():
     """Kills: an error that stays, and a correction at another rung."""
-    ends = {stage.kind.label: stage for stage in walk_stages(tp.SequentialStart(), _narrow_normal(2, 0.1))}
+    ends = {stage.kind.label: stage for stage in walk_stages(tp.SequentialStart(), _narrow_normal(0.1))}
     before, after = ends["equilibrating"], ends["sampling"]
     correction = float(after.ladder.log_z_guess[-1] - before.ladder.log_z_guess[-1])
     wanted = np.hypot(before.warmup.annealed.std_error, correction)
@@ -149,9 +149,9 @@ def test_the_error_of_the_pass_counts_what_was_corrected():
 
 
 def test_a_ladder_that_is_too_long_is_climbed_in_a_bounded_number_of_steps():
-    """Kills: a bound that is not heeded. 20 dimensions of scale 0.001 would take more than 100 steps."""
+    """Kills: a bound that is not heeded. Five dimensions of scale 1e-6 would take more than 100 steps."""
     how = tp.SequentialStart(max_steps=12)
-    stages = list(walk_stages(how, _narrow_normal(20, 1e-3)))
+    stages = list(walk_stages(how, _narrow_normal(1e-6)))
     climbing = sum(stage.num_steps for stage in stages if stage.kind.label == "climbing" and stage.is_finished)
     (equilibrating,) = {stage.num_steps for stage in stages if stage.kind.label == "equilibrating"}
     assert climbing <= 12 + 2 * how.stretch_steps
