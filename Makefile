@@ -22,7 +22,7 @@ lint: .venv/dev
 	$(BIN)/lint-imports
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
-# An hour: memory, files and speed of long runs.
+# Half an hour: memory, files and speed of long runs.
 study-soak: .venv/dev
 	$(BIN)/python experiments/soak.py
 
