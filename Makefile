@@ -33,7 +33,7 @@ style: .venv/dev
 types: .venv/dev
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
-# An hour: memory, files and speed of long runs.
+# Half an hour: memory, files and speed of long runs.
 study-soak: .venv/dev
 	$(BIN)/python experiments/soak.py
 

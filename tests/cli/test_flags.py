@@ -8,6 +8,7 @@ import typer
 
 from tempering import cli
 from tempering.cli.flags import _FLAGS, in_flags
+from tempering.models import RBM, MomentAveragedRBM
 
 
 @pytest.mark.parametrize(("said", "shown"), [
@@ -15,6 +16,8 @@ from tempering.cli.flags import _FLAGS, in_flags
     ("leave `warmup` out", "leave --warmup out"),
     ("start from the training data, `base=data`", "start from the training data, --base FILE"),
     ('`betas="adaptive"` or `x`', "--ladder adaptive or `x`"),
+    (RBM.stuck_advice, "start from the training data, --base FILE, or take a path of averaged moments, --path moments"),
+    (MomentAveragedRBM.stuck_advice, "fit again with more knots or from data, --path moments:20 or --base FILE"),
 ])  # fmt: skip
 def test_arguments_become_flags(said, shown):
     assert in_flags(said) == shown

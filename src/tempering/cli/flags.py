@@ -14,6 +14,10 @@ _FLAGS = {
     "valid": "--valid", "binarize": "--binarize", "names": "--names", "patience": "--patience",
     "num_visible": "--image", "witnesses": "--witnesses", "data_dir": "--data-dir",
 }  # fmt: skip
+_CALLS = {
+    "`tp.MomentAveragedRBM.fitted(rbm, base)`": "--path moments",
+    "`tp.MomentAveragedRBM.fitted(rbm, data=data)`": "--path moments:20 or --base FILE",
+}
 _ARGUMENT = re.compile(rf"`({'|'.join(_FLAGS)})(?:=([^`]*))?`")
 
 
@@ -26,4 +30,6 @@ def in_flags(text: str) -> str:
             return _FLAGS[name]
         return f"{_FLAGS[name]} {'FILE' if value == 'data' else value.strip(chr(34))}"  # arrays come from files here
 
+    for call, words in _CALLS.items():
+        text = text.replace(call, words)
     return _ARGUMENT.sub(flag, text)

@@ -44,7 +44,8 @@ def places_of(file: h5py.File, path: str) -> dict[str, str]:
 
 def own_dataset(file: h5py.File, path: str, place: str) -> Any:
     """A dataset whose numbers are in this file: links, virtual datasets and raw files could lead to any other."""
-    group, parts = file, place.split("/")
+    group: Any = file
+    parts = place.split("/")
     for depth, part in enumerate(parts):
         link = group.get(part, getlink=True)
         if link is None:

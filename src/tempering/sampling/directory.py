@@ -93,7 +93,9 @@ class RunDirectory:
         except filelock.Timeout:
             raise CheckpointError(f"{self.path} is in use by another run. Choose another directory.") from None
         except OSError as error:
-            raise CheckpointError(f"{self.path} cannot be used as a directory: {error.strerror}.") from None
+            raise CheckpointError(
+                f"{self.path} cannot be used as a directory: {error.strerror}. Choose another."
+            ) from None
         if (self.checkpoint.exists() or self.previous.exists()) and not self.resume:
             self._lock.release()
             raise CheckpointError(f"{self.path} already holds a run. Resume it, or choose another directory.")
@@ -155,7 +157,7 @@ class RunDirectory:
         differing = [name for name in sorted(mine.keys() | saved.keys()) if mine.get(name) != saved.get(name)]
         if differing:
             listing = ", ".join(f"{name} ({saved.get(name)} there, {mine.get(name)} here)" for name in differing)
-            raise CheckpointError(f"{self.path} holds another run; it differs in {listing}.")
+            raise CheckpointError(f"{self.path} holds another run; it differs in {listing}. Choose another directory.")
 
 
 def _content(file: Path) -> bytes:
