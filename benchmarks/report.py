@@ -354,7 +354,7 @@ def initial_iterations() -> str:
     text = (
         'The paper\'s warm-up, `warmup="iterations"`, at most 20 iterations, the first of 50 sweeps, or as the row '
         "says; 100 chains and 100 linear rungs. The error of log Ẑ is the largest over the rungs, in nats, against a "
-        "run of 20,000 sweeps. Then 1000 sweeps follow, whose interval and verdict are the last columns."
+        "run of 10,000 sweeps. Then 1000 sweeps follow, whose interval and verdict are the last columns."
     )
     return section("The paper's initial iterations", text, content["about"], table(header, rows))
 

@@ -18,7 +18,7 @@ from tempering import Verdict
 
 FIRST_SEED = 300  # apart from those on which anything was chosen
 LADDER = {"betas": "uniform", "num_rungs": 100, "method": "rts"}
-LONG = 20_000  # sweeps of the run that Ẑ is held against
+LONG = 10_000  # sweeps of the run that Ẑ is held against
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {  # hidden units, and what is not as by default
     "784×20": ("20", {}),
     "784×20, weights exp:5": ("20", {"rung_weights": "exp:5"}),

@@ -28,6 +28,7 @@ def _moves(at_middle: float, at_top: float, num_moves: float = 1000.0) -> MoveCo
         (0.02, 0.1, 0.05, True),
         (0.02, 0.1, 0.3, False),  # less than half an error
         (0.1, 0.1, 0.05, False),  # not more than on the way
+        (0.06, 0.1, 0.1, False),  # the excess is less than half an error
         (0.0, 0.1, np.inf, False),  # without an error there is another verdict
         (0.0, 0.009, 0.001, False),  # nine are too few
     ],

@@ -324,8 +324,9 @@ THRESHOLDS = (
     # Twenty chains: √(15.1 · 6/20) = 2.128 by chance.
     Threshold(tails, "_CHANCE", beside(lambda skewness: skewed(skewness, 20), 2.12, 2.14), UP),
     Threshold(divergence, "MIN_DIVERGENT", beside(lambda share: diverges(share, 0.0, 1e-6, 1e4), 9e-4, 11e-4), UP),
+    Threshold(divergence, "MAX_BIAS", beside(lambda share: diverges(share, 0.0, 0.1), 0.049, 0.051), UP),
+    Threshold(divergence, "MAX_BIAS", beside(lambda share: diverges(share, 0.05, 0.1), 0.099, 0.101), UP),
     Threshold(divergence, "MIN_RISE", beside(lambda share: diverges(share, 0.1), 0.14, 0.16), UP),
-    Threshold(divergence, "MAX_BIAS", beside(lambda share: diverges(share, std_error=0.1), 0.049, 0.051), UP),
     Threshold(equilibration, "_EVIDENCE", beside(beyond, 1.9, -2.1), UP),
     Threshold(knots, "MIN_EXCESS", beside(lambda rarer: stretches(ladder_counts(rarer)), 0.13, 0.15), DOWN),
     Threshold(knots, "MAX_WIDTH", lambda: stretches(ladder_counts(0.05, width=6)), ((20.0, 26.0),)),

@@ -112,8 +112,8 @@ def test_initial_iterations_stop_when_the_rungs_are_even(ladder):
 
 @pytest.mark.parametrize(("even", "crossed", "lengths", "is_met", "growth"), [
     ([True], [True], [5], True, 1.0),
-    ([False, True, True], [True, False, True], [5, 5, 10], True, 1.0),  # even and no round trip: twice as long
-    ([False, True, False, True], [True, False, True, True], [5, 5, 10, 10], True, 1.0),  # uneven: no shorter
+    ([False, True, True], [False, True], [5, 5, 10], True, 1.0),  # even and no round trip: twice as long
+    ([False, True, False, True], [False, True], [5, 5, 10, 10], True, 1.0),  # uneven: no shorter
     ([True] * 4, [False] * 4, [5, 5, 10, 16], False, 1.0),  # the longest one is the last
     ([True] * 4, [False] * 4, [5, 10, 16], False, 2.0),
 ])  # fmt: skip

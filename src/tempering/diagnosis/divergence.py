@@ -2,8 +2,8 @@
 
 A divergent trajectory is rejected like any bad proposal, so the law that is sampled stays right. But a region in which
 trajectories fail is hardly moved through. Chains still come to it through the lower rungs, as long as it can be reached
-there. So divergences that become fewer towards the target, such as those of far-out draws of the base, only cost time.
-Those that become more frequent belong to the target's own shape, such as the neck of a funnel, and may hide part of it.
+there. So divergences that are as frequent half-way up, such as those of far-out draws of the base, only cost time.
+What is more frequent at the target belongs to its own shape, such as the neck of a funnel, and may hide part of it.
 """
 
 import numpy as np
@@ -22,8 +22,9 @@ _MIDDLE = (0.5, 0.75)  # of the ladder, by prior mass
 def divergent(moves: MoveCounts, log_rung_mass: HostPerRung, std_error: float) -> Finding | None:
     """The finding for divergences at the target that the answer cannot bear.
 
-    A region that chains miss is taken to be as heavy as the share of trajectories that fail. Without it log Z would be
-    too low by about that share in nats, which must be less than half of the standard error.
+    A region that chains miss is taken to be as heavy as the share of trajectories that fail at the target, less the
+    share that fails at the middle rungs, through which chains do come. Without it log Z would be too low by about that
+    excess in nats, which must be less than half of the standard error.
 
     Args:
         moves: How the moves of a run went.
@@ -31,17 +32,18 @@ def divergent(moves: MoveCounts, log_rung_mass: HostPerRung, std_error: float) -
         std_error: The standard error of log Z.
 
     Returns:
-        The finding; None if divergences at the target are few, or not more frequent there than at the middle rungs.
+        The finding; None if divergences at the target are few, or hardly more frequent there than at the middle rungs.
     """
     prior = np.exp(log_rung_mass)
     place, num_top = np.cumsum(prior) - prior / 2, count_ends(prior)[1]
     is_middle = (place > _MIDDLE[0]) & (place < _MIDDLE[1])
     at_top, at_middle = _share(moves, np.arange(len(prior)) >= len(prior) - num_top), _share(moves, is_middle)
     num_at_top = moves.num_divergent[-num_top:].sum()
-    if num_at_top < MIN_DIVERGENT or at_top <= MIN_RISE * at_middle or not at_top > MAX_BIAS * std_error:
+    excess = at_top - at_middle
+    if num_at_top < MIN_DIVERGENT or at_top <= MIN_RISE * at_middle or not excess > MAX_BIAS * std_error:
         return None
     seen = f"{at_top:.2g} of the trajectories at the target diverged, {at_middle:.2g} at the middle rungs"
-    risk = f"log Z may be too low by as many nats, and its error is {std_error:.2g}"
+    risk = f"log Z may be too low by {excess:.2g} nats, and its error is {std_error:.2g}"
     return Finding(Verdict.DIVERGENT, f"{seen}: {risk}", "take a smaller step, `move=tp.HMC(0.01)`, or rescale x")
 
 
