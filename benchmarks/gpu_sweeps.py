@@ -24,7 +24,8 @@ import numpy as np
 
 import tempering as tp
 from tempering._threefry import key_words
-from tempering.models.rbm import gpu_kernels as kernels
+from tempering.models.rbm import gpu_products as products
+from tempering.models.rbm import gpu_rungs as rungs_of
 from tempering.models.rbm.limbs import Limbs
 from tempering.sampling import chains as loop
 from tempering.sampling import run_chains
@@ -118,17 +119,17 @@ def repeated(step: Callable[[Any], Any], start: Any) -> float:
     return smallest(lambda: call(start), STEPS)
 
 
-def time_parts(chains: int, tiles: list[kernels.Tiles], rung_tiles: list[kernels.RungTiles]) -> None:
+def time_parts(chains: int, tiles: list[products.Tiles], rung_tiles: list[rungs_of.RungTiles]) -> None:
     ladder, _, states, _ = make_run(100, chains)
     path, num = ladder.path, len(states.rung)
     to_hidden, to_visible = Limbs.of(path.weights), Limbs.of(path.weights.T)
     words = jax.vmap(key_words)(jax.random.split(jax.random.key(2), num))
     v, field, rung = states.x.v, states.x.field, states.rung
-    h = jax.vmap(kernels.padded_bits)(field > 0)
-    padded = jax.vmap(kernels.padded_bits)(v)
+    h = jax.vmap(products.padded_bits)(field > 0)
+    padded = jax.vmap(products.padded_bits)(v)
     at_ends = (path.betas, path.base_logits, path.vbias)
     sums = (path.sums.series, path.sums.scale, path.sums.bound)
-    tables = kernels.RungTables(path.base_logits, path.vbias, path.betas, *sums, ladder.log_prior, ladder.log_z_guess)
+    tables = rungs_of.RungTables(path.base_logits, path.vbias, path.betas, *sums, ladder.log_prior, ladder.log_z_guess)
 
     def xla_products(v):
         h = jnp.where(jax.vmap(to_hidden.times)(v) > 0, 1.0, 0.0)
@@ -142,31 +143,31 @@ def time_parts(chains: int, tiles: list[kernels.Tiles], rung_tiles: list[kernels
     tried("exact products alone (XLA)", chains, repeated, xla_products, v)
 
     def bits(h):
-        _, new = jax.vmap(lambda w, r, h: kernels.drawn_bits(w, r, h, to_visible, *at_ends))(words, rung, h)
+        _, new = jax.vmap(lambda w, r, h: products.drawn_bits(w, r, h, to_visible, *at_ends))(words, rung, h)
         return new[:, : h.shape[1]]
 
     def fields(v):
-        new = jax.vmap(lambda v: kernels.summed_field(v, to_hidden, path.hbias))(v)
+        new = jax.vmap(lambda v: products.summed_field(v, to_hidden, path.hbias))(v)
         return v.at[:, 0].set(new[:, 0] > 0)
 
     def rungs(field):
-        found = jax.vmap(lambda w, v, a: kernels.drawn_rung(w, v, a, tables))(words, v, field)
+        found = jax.vmap(lambda w, v, a: rungs_of.drawn_rung(w, v, a, tables))(words, v, field)
         return field.at[:, 0].add(found.posterior[:, 0] + found.rung)
 
-    before = kernels.SMALL, kernels.LARGE, kernels.RUNG_TILES
+    before = products.SMALL, products.LARGE, rungs_of.RUNG_TILES
     for tile in tiles:
-        kernels.SMALL = kernels.LARGE = tile
+        products.SMALL = products.LARGE = tile
         tried(f"visible bits and a copy, {tuple(tile)}", chains, repeated, bits, h)
         tried(f"hidden fields and a copy, {tuple(tile)}", chains, repeated, fields, padded)
-    kernels.SMALL, kernels.LARGE = before[:2]
+    products.SMALL, products.LARGE = before[:2]
     for tile in rung_tiles:
-        kernels.RUNG_TILES = tile
+        rungs_of.RUNG_TILES = tile
         tried(f"log f, q and rungs and a copy, {tuple(tile)}", chains, repeated, rungs, field)
-    kernels.RUNG_TILES = before[2]
+    rungs_of.RUNG_TILES = before[2]
 
 
 def time_variants(quick: bool) -> None:
-    tile, rung = kernels.Tiles, kernels.RungTiles
+    tile, rung = products.Tiles, rungs_of.RungTiles
     small = [(32, 32, 128, 4, 3), (32, 32, 64, 4, 5), (32, 32, 128, 8, 3), (64, 32, 128, 4, 3), (64, 32, 128, 8, 4)]
     small += [(64, 16, 128, 4, 4), (32, 16, 128, 4, 4), (128, 16, 128, 8, 3), (16, 64, 128, 4, 3)]
     large = [(128, 128, 64, 8, 3), (128, 128, 64, 8, 4), (128, 64, 64, 4, 4), (128, 128, 32, 8, 4), (256, 64, 64, 8, 3)]
@@ -186,8 +187,12 @@ def time_variants(quick: bool) -> None:
     loop._STEPS_A_TURN = 4
     tried("RTS sweep, length known, 4 a turn", 100, sweep_seconds, 100, 100, known_length(4))
     tried("RTS sweep, length known, 20 a turn", 100, sweep_seconds, 100, 100, known_length(20))
-    for best in (kernels.Tiles(32, 32, 64, 4, 5), kernels.Tiles(64, 32, 128, 8, 4), kernels.Tiles(32, 16, 128, 4, 4)):
-        kernels.SMALL = best
+    for best in (
+        products.Tiles(32, 32, 64, 4, 5),
+        products.Tiles(64, 32, 128, 8, 4),
+        products.Tiles(32, 16, 128, 4, 4),
+    ):
+        products.SMALL = best
         tried(f"RTS sweep, tiles {tuple(best)}", 100, sweep_seconds, 100, 100)
 
 

@@ -67,7 +67,8 @@ def _has_no_jump(equation: core.JaxprEqn, varies: list[bool]) -> bool:
 
 def _makes_integers(equation: core.JaxprEqn) -> bool:
     """Whether real numbers become integers or truth values, which cannot change without a jump."""
-    taken, made = ({var.aval.dtype.kind for var in part} for part in (equation.invars, equation.outvars))
+    parts: tuple[list[Any], list[Any]] = (equation.invars, equation.outvars)
+    taken, made = ({var.aval.dtype.kind for var in part} for part in parts)
     return "f" in taken and made != {"f"}
 
 

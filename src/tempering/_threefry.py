@@ -32,7 +32,7 @@ def uniform_at(words: Any, stream: int, index: UInt32[Array, "*shape"]) -> Float
         stream: which of the uses of the key this is.
         index: which number of the stream.
     """
-    first, second = threefry(*words, jnp.full_like(index, stream), index)
+    first, second = threefry(words[0], words[1], jnp.full_like(index, stream), index)
     whole = ((first ^ second) >> 8).astype(jnp.int32).astype(jnp.float32)
     return whole * (2 * _HALF) + _HALF
 

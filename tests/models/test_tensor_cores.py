@@ -7,7 +7,7 @@ import pytest
 
 import tempering as tp
 from tempering._threefry import key_words, threefry, uniform_at
-from tempering.models.rbm.gpu_kernels import HIDDEN_STREAM, RUNG_STREAM, VISIBLE_STREAM
+from tempering.models.rbm.gpu_programs import HIDDEN_STREAM, RUNG_STREAM, VISIBLE_STREAM
 from tempering.models.rbm.limbs import MAX_UNITS, Limbs
 
 RNG = np.random.default_rng(20160619)

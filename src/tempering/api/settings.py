@@ -151,8 +151,8 @@ def _named_warmup(name: object) -> AbstractWarmup:
             "`warmup` names the initial iterations, and may say how many there are at most and the sweeps of each, "
             f'such as "iterations:{_defaults.ITERATIONS}:{_defaults.ITERATION_SWEEPS}"; got {name!r}.'
         )
-    names = ("max_iterations", "steps")
-    return InitialIterations(**{field: int(number) for field, number in zip(names, numbers, strict=False)})
+    most, sweeps = (*map(int, numbers), _defaults.ITERATION_SWEEPS)[:2]
+    return InitialIterations(max_iterations=most, steps=sweeps)
 
 
 def check_model(model: object) -> None:

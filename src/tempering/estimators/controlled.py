@@ -63,7 +63,8 @@ def _corrections(stats: BlockedStats) -> tuple[HostPerRung, Float[np.ndarray, "u
     """What the controls add up to from the base to each rung, and what each unit contributes to that."""
     assert stats.controls is not None
     sums, counts = summed_by_unit(stats.controls), summed_by_unit(draws_made(stats)).astype(np.float64)
-    sums = np.where(np.isfinite(sums).all(axis=(0, 2))[:, None], sums, 0.0)
+    is_finite = np.all(np.isfinite(sums), axis=(0, 2), keepdims=True)
+    sums = np.where(is_finite, sums, 0.0)
     total, count = sums.sum(axis=0), counts.sum(axis=0)
     mean = _ratio(total[:, 0], count)
     left_out = _ratio(total[:, 0] - sums[..., 0], count - counts)

@@ -174,10 +174,10 @@ class TemperingStats(AbstractRecord):
         none = jnp.zeros(num_rungs, jnp.int32)
         law = (ladder.path.betas, ladder.log_prior, ladder.log_z_guess)
         slopes = SlopeSums.empty(ladder) if with_slopes else None
-        steps = (LogSum.empty((num_rungs,)),) * 2 if with_steps else None
+        steps = (LogSum.empty((num_rungs,)), LogSum.empty((num_rungs,))) if with_steps else None
         num_vanished = none if with_steps else None
         controls = jnp.zeros((num_rungs, 4)) if with_controls else None
-        no_fault = (jnp.full((), -1, jnp.int32),) * 2
+        no_fault = (jnp.full((), -1, jnp.int32), jnp.full((), -1, jnp.int32))
         return cls(
             posterior_sum, none, none, zero, zero, zero, zero, zero, zero, *law, slopes, steps, num_vanished,
             controls, no_fault,

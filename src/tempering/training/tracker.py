@@ -252,8 +252,9 @@ class Tracker:
         forms = jax.eval_shape(ladder.path.sample_base, self._key)
         axes = (self.num_groups, self.num_chains // self.num_groups)
         x = jax.tree.map(lambda form: jnp.zeros((*axes, *form.shape), form.dtype), forms)
+        none = jnp.zeros(axes, jnp.int32)
         sums, by_group = jnp.zeros((self.num_groups, len(self._betas))), jnp.zeros(self.num_groups)
-        return TemperedChains(ladder, Position(x, jnp.zeros(axes, jnp.int32)), sums, jnp.zeros(()), by_group)
+        return TemperedChains(ladder, Walkers(x, none, none), sums, jnp.zeros(()), by_group)
 
     def _grouped(self, leaf: Any) -> Any:
         """Chain c goes to group c mod G, since neighbouring chains were started at the same rung."""

@@ -18,15 +18,9 @@ from tempering.ladder import AbstractPath
 from tempering.models.model import AbstractModel
 from tempering.models.rbm.arrays import checked_parameters, in_blocks, largest_field_of, random_bits, softplus
 from tempering.models.rbm.enumeration import enumeration_cost, log_z_by_enumeration
-from tempering.models.rbm.gpu_kernels import (
-    HIDDEN_STREAM,
-    RungTables,
-    drawn_bits,
-    drawn_rung,
-    is_one,
-    padded_bits,
-    summed_field,
-)
+from tempering.models.rbm.gpu_products import drawn_bits, padded_bits, summed_field
+from tempering.models.rbm.gpu_programs import HIDDEN_STREAM, is_one
+from tempering.models.rbm.gpu_rungs import RungTables, drawn_rung
 from tempering.models.rbm.hidden_bits import AbstractHiddenBitsModel, AbstractHiddenBitsPath, HiddenBitsState
 from tempering.models.rbm.limbs import MAX_UNITS, Limbs
 from tempering.models.rows import checked_bits, log_odds_of_base
