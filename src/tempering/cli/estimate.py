@@ -70,9 +70,8 @@ def estimate_command(
     told = common.read_together(lambda: common.read_witnesses(target, witnesses, binarize, seed))
     target, start = paths.along(path, target, start)
     is_shown = is_terminal() and not quiet and processes.speaks()
-    exact = target.quick_log_z() if is_shown else None
-    if exact is not None:
-        common.say(f"The exact answer is at hand: log Z = {exact:.4f}. The estimate follows.")
+    if is_shown:
+        _say_exact(target)
     keep_draws = True if report is not None and reporting.can_keep_draws(target, start) else None
     interrupts, result = common.Interrupts(), None
     try:
@@ -100,6 +99,13 @@ def estimate_command(
         common.say(common.how_to_resume(out, interrupts.in_words))
         raise typer.Exit(interrupts.status)
     raise typer.Exit(common.EXIT_GOOD if result is not None and result.verdict.is_good else common.EXIT_NOT_GOOD)
+
+
+def _say_exact(model: "tp.AbstractModel") -> None:
+    """The exact answer, where it is quick to have."""
+    exact = model.quick_log_z()
+    if exact is not None:
+        common.say(f"The exact answer is at hand: log Z = {exact:.4f}. The estimate follows.")
 
 
 def _answer_rows(result: "tp.Result") -> Iterator[tuple[str, str]]:
