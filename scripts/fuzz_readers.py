@@ -6,9 +6,9 @@
 Inputs are made from the files of `scripts/fuzz_corpus` by flipped bits, cuts, repeats, numbers that are too large, and
 pieces of other files. Each reader has a process of its own: if that ends in a crash, the input that it died of is kept.
 Exits 1 if a reader fails, or takes more than ten seconds for an input. libhdf5 crashes on some inputs and never ends on
-others, so the library reads HDF5 in a process of its own; here that process is forked for each input, with the limits
-that it has in the library, and one input in 500 goes the whole way. A reader that is added to the library is one line
-in READERS, with a file in the corpus.
+others, so the library reads HDF5 in a process of its own; here that process is forked, has the limits that it has in
+the library, and is replaced when it dies. One input in 500 goes the whole way. A reader that is added to the library is
+one line in READERS, with a file in the corpus.
 """
 
 import argparse
@@ -32,7 +32,6 @@ CORPUS = Path(__file__).parent / "fuzz_corpus"
 RECORD = Path(__file__).parents[1] / "benchmarks" / "results" / "fuzz.json"
 MOST_SECONDS = 10  # for one input
 MOST_MEGABYTES = 500
-_HDF5_READS = [0]
 EXTREMES = [b"\xff" * 4, b"\x00" * 4, b"\xff\xff\xff\x7f", b"\xff" * 8]
 EXTREMES += [b"99999999999999", b"-1", b"NaN", b"1e999", b"{", b"'"]
 
@@ -43,26 +42,65 @@ def read_model(file: Path) -> None:
     read_rbm(file)
 
 
-def read_hdf5(file: Path) -> None:
-    """As the library's own process does, and as it takes the end of that process."""
-    from tempering import InputError
-    from tempering.frontends import _hdf5_worker as worker
+class HDF5Process:
+    """A fork that reads HDF5 files as the library's own process does, with its limits; a new one after 200 files."""
 
-    _HDF5_READS[0] += 1
-    if _HDF5_READS[0] % 500 == 1:
+    num_reads = 0
+    pipes: tuple[int, int] | None = None
+
+    def read(self, file: Path) -> bool:
+        """Whether the file could be read; a process that died of it is replaced."""
+        if self.pipes is None or self.num_reads % 200 == 0:
+            self._restart(file)
+        self.num_reads += 1
+        assert self.pipes is not None
+        os.write(self.pipes[1], b"?")
+        answer = os.read(self.pipes[0], 1)
+        if not answer:
+            self._restart(file)
+        return answer == b"+"
+
+    def _restart(self, file: Path) -> None:
+        if self.pipes is not None:
+            for pipe in self.pipes:
+                os.close(pipe)
+            os.wait()
+        (answers, answer), (requests, request) = os.pipe(), os.pipe()
+        if os.fork() == 0:
+            os.close(answers)
+            os.close(request)
+            self._serve(file, requests, answer)
+        os.close(answer)
+        os.close(requests)
+        self.pipes = answers, request
+
+    def _serve(self, file: Path, requests: int, answer: int) -> None:
+        from tempering.frontends import _hdf5_worker as worker
+
+        worker.limit(None, worker.ROOM)
+        names = [{"name": name} for name in ("W", "vbias", "hbias")]
+        asked = [{}, *names, *(name | {"num_bytes": 1000} for name in names)]
+        while os.read(requests, 1):
+            signal.setitimer(signal.ITIMER_PROF, 2.0)  # of processor time; its signal ends the process
+            answers = io.BytesIO()
+            worker.serve(str(file), map(json.dumps, asked), answers)
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            os.write(answer, b"+" if answers.getvalue().count(b'"num_bytes"') == len(asked) else b"-")
+        os._exit(0)
+
+
+HDF5 = HDF5Process()
+
+
+def read_hdf5(file: Path) -> None:
+    """In the fork; one file in 500 the whole way through the library too."""
+    from tempering import InputError
+
+    is_read = HDF5.read(file)
+    if HDF5.num_reads % 500 == 1:
         read_model(file)
-        return
-    number = os.fork()
-    if number:
-        if os.waitstatus_to_exitcode(os.waitpid(number, 0)[1]) != 0:
-            raise InputError("refused")
-        return
-    worker.limit(2, worker.ROOM)
-    answers = io.BytesIO()
-    names = [{"name": name} for name in ("W", "vbias", "hbias")]
-    requests = [{}, *names, *(name | {"num_bytes": 1000} for name in names)]
-    worker.serve(str(file), map(json.dumps, requests), answers)
-    os._exit(answers.getvalue().count(b'"num_bytes"') != len(requests))
+    if not is_read:
+        raise InputError("refused")
 
 
 def read_rows(file: Path) -> None:
