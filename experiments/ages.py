@@ -42,6 +42,13 @@ def digest_of(module: str) -> str | None:
     return hashlib.sha256(code_of(file.read_text()).encode()).hexdigest()[:8] if file.exists() else None
 
 
+def package_digest() -> str:
+    """Twelve digits of the SHA-256 of all code of the package that can change a number."""
+    modules = [file.relative_to(PACKAGE).with_suffix("").as_posix() for file in PACKAGE.rglob("*.py")]
+    digests = [f"{name}={digest_of(name)}" for name in sorted(modules) if not name.startswith(_WITHOUT_NUMBERS)]
+    return hashlib.sha256(" ".join(digests).encode()).hexdigest()[:12]
+
+
 def code_of(source: str) -> str:
     """The lines of a source that do something: no docstrings, no lines of comments, no blank ones."""
     lines, idle = source.splitlines(), set()

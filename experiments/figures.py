@@ -42,7 +42,8 @@ def main() -> None:
     if not is_worker:
         repeats.use_all_cores()
     for name in FIGURES if "all" in arguments.figures else arguments.figures:
-        parts = arguments.parts / f"{name}-{'quick' if arguments.quick else 'full'}-{_digest()}"
+        own = "".join(str(ages.digest_of(module)) for module in _modules_of(name))
+        parts = arguments.parts / f"{name}-{'quick' if arguments.quick else 'full'}-{ages.package_digest()}{own}"
         parts.mkdir(parents=True, exist_ok=True)
         if not is_worker:
             for lock in parts.glob("*.lock"):  # of processes that are no more
@@ -99,12 +100,9 @@ def _claimed(lock: Path) -> bool:
     return False
 
 
-def _digest() -> str:
-    """Of all code that can change a number."""
-    modules = [file.relative_to(ages.PACKAGE).with_suffix("").as_posix() for file in ages.PACKAGE.rglob("*.py")]
-    shown = ("cli/", "plots/", "progress/", "report/", "_version", "_errors")
-    digests = [f"{name}={ages.digest_of(name)}" for name in sorted(modules) if not name.startswith(shown)]
-    return hashlib.sha256(" ".join(digests).encode()).hexdigest()[:12]
+def _modules_of(name: str) -> tuple[str, str]:
+    """The modules of one figure, which other tables do not depend on."""
+    return FIGURES[name].__name__.partition(".")[2], "paper.runs"
 
 
 def keep(name: str, made: Made, is_quick: bool, out: Path, parts: Path) -> None:
@@ -112,8 +110,8 @@ def keep(name: str, made: Made, is_quick: bool, out: Path, parts: Path) -> None:
     rows = [row._asdict() | {"outcome": row.outcome} for row in made.rows]
     for row in rows:
         print(row, flush=True)
-    about, own = repeats.about(), FIGURES[name].__name__.partition(".")[2]
-    about["code"] += "".join(f" {module}={ages.digest_of(module)}" for module in (own, "paper.runs"))
+    about = repeats.about()
+    about["code"] += "".join(f" {module}={ages.digest_of(module)}" for module in _modules_of(name))
     about["seconds"] = max(about["seconds"], round(sum(_content(file)["seconds"] for file in parts.glob("*.json"))))
     content = {
         "about": about, "is_quick": is_quick, "title": made.title, "notes": made.notes, "rows": rows,

@@ -1,12 +1,12 @@
 """Repeats of one estimate over seeds, compared with a known log Z. Used by the experiments; defines no algorithm."""
 
 import argparse
+import hashlib
 import json
 import os
 import platform
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +26,7 @@ FIGURES = ROOT / "docs" / "figures"
 _STARTED = time.monotonic()
 _SHARE = "STUDY_SHARE"  # in the environment of a process that does a part of a study: its number, and of how many
 _used_by_parts: set[str] = set()  # code of processes that made a part of the rows
+_machines_of_parts: set[str] = set()
 Rows = dict[str, list[dict[str, Any]]]  # the runs of each setting
 LEVELS = (0.5, 0.8, 0.95)  # of the intervals whose coverage is counted
 
@@ -287,41 +288,58 @@ def in_seed_ranges(script: str, seeds: range, num_jobs: int, options: list[str])
 
 
 def _by_processes(script: str, asked: list[list[str]], num_jobs: int) -> list[dict[str, Any]]:
-    with tempfile.TemporaryDirectory() as directory, ThreadPoolExecutor(num_jobs) as pool:
+    """Each part is kept when it is done, so that a study that was interrupted goes on where it stopped."""
+    digest = hashlib.sha256(f"{ages.package_digest()} {Path(script).read_text()}".encode()).hexdigest()[:12]
+    directory = ROOT / "build" / "parts" / f"{Path(script).stem}-{digest}"
+    directory.mkdir(parents=True, exist_ok=True)
 
-        def one(number: int) -> dict[str, Any]:
-            file = Path(directory) / f"{number}.json"
-            command = [sys.executable, script, "--rows", str(file), *asked[number]]
+    def one(number: int) -> dict[str, Any]:
+        file = directory / f"{hashlib.sha256(' '.join(asked[number]).encode()).hexdigest()[:12]}.json"
+        if not file.exists():
+            begun = file.with_suffix(".begun")
+            command = [sys.executable, script, "--rows", str(begun), *asked[number]]
             subprocess.run(command, check=True, env=environment_of_part(number, num_jobs))
-            return parse(file)
+            begun.rename(file)
+        return parse(file)
 
+    with ThreadPoolExecutor(num_jobs) as pool:
         return list(pool.map(one, range(len(asked))))
 
 
 def dump(file: Path, rows: dict[str, Any]) -> None:
-    """Rows of a part of a study, and the code that made them, for the process that puts them together."""
-    file.write_text(json.dumps({"rows": rows, "code": ages.code_record()}))
+    """Rows of a part of a study, with the code and the machine that made them, for who puts them together."""
+    file.write_text(json.dumps({"rows": rows, "code": ages.code_record(), "machine": machine()}))
 
 
 def parse(file: Path) -> dict[str, Any]:
-    """The rows that `dump` wrote; their code counts as used."""
+    """The rows that `dump` wrote; their code counts as used, and so does their machine."""
     content = json.loads(file.read_text())
     _used_by_parts.update(content["code"].split())
+    _machines_of_parts.add(content["machine"])
     return content["rows"]
 
 
 def about() -> dict[str, Any]:
     """The command, the commit, the machine's kind, how long it took, and the code that was used."""
     script = Path(sys.argv[0]).resolve()
-    kind = jax.devices()[0].device_kind
     return {
         "command": " ".join(["python", str(script.relative_to(ROOT)), *sys.argv[1:]]),
-        "commit": _git("rev-parse", "--short", "HEAD") + (" with changes" if _git("diff", "HEAD", "--", "src") else ""),
+        "commit": os.environ.get("COMMIT") or commit(),
         "date": time.strftime("%Y-%m-%d"),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {kind}, jax {jax.__version__}",
+        "machine": "; ".join(sorted(_machines_of_parts or {machine()})),
         "seconds": round(time.monotonic() - _STARTED),
         "code": " ".join(sorted({*ages.code_record().split(), *_used_by_parts})),
     }
+
+
+def machine() -> str:
+    """The kind of this machine."""
+    return f"{platform.machine()}, {os.cpu_count()} cores, {jax.devices()[0].device_kind}, jax {jax.__version__}"
+
+
+def commit() -> str:
+    """The commit of this clone. A copy without its history is told by the variable COMMIT."""
+    return _git("rev-parse", "--short", "HEAD") + (" with changes" if _git("diff", "HEAD", "--", "src") else "")
 
 
 def _git(*arguments: str) -> str:
