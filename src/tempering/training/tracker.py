@@ -25,11 +25,12 @@ from tempering.training.outcomes import Tracked
 from tempering.training.settings import check_alpha
 from tempering.training.spread import Spread
 from tempering.training.tempered import Reading, TemperedChains, Walkers, follow
-from tempering.training.travelled import MIN_OVERLAP, Travelled
+from tempering.training.travelled import Travelled
 from tempering.verdicts import Finding, Verdict, without_none
 from tempering.warmups import AnnealedStart
 
 TRACKER_SWEEPS = 5  # per update, by default
+MIN_OVERLAP = 0.3  # effective share of the chains under new parameters; below it, old draws say little of them
 MIN_OCCUPANCY = 0.05  # of a rung's prior probability
 MAX_FIELD = 1e6  # at a hidden unit: parameters that large have diverged, though they may be finite
 MAX_LAG = 1.0  # nats by which log Z lags behind the chains, beyond noise
@@ -191,7 +192,7 @@ class Tracker:
             self._travelled = self._travelled.after(
                 float(reading.overlap), int(reading.num_crossings) / self.num_chains
             )
-        findings = findings or without_none(self._travelled.finding())
+        findings = findings or without_none(self._travelled.finding(self.num_chains))
         self._lost = tuple(finding for finding in findings if finding.verdict is Verdict.LOST)
         wait = max(self.patience, self._anchor_sweeps / (_ANCHOR_COST * self.num_sweeps))
         if self._lost and self.num_updates - self._last_anchor >= wait:
