@@ -273,8 +273,8 @@ def lost(**changes: Any) -> bool:
 
 
 def left_behind(overlap: float, crossings: float) -> bool:
-    """Two updates that leave this share of the draws each, and so many crossings of a chain in all."""
-    return travelled.Travelled().after(overlap, crossings / 2).after(overlap, crossings / 2).finding() is not None
+    """Two updates that leave this share of 100 draws each, and so many crossings of a chain in all."""
+    return travelled.Travelled().after(overlap, crossings / 2).after(overlap, crossings / 2).finding(100) is not None
 
 
 # --- the paper's iterations ---
@@ -357,9 +357,9 @@ THRESHOLDS = (
     Threshold(adjusted, "_MAX_SCATTER", beside(lambda s: adjusted_outcome(0.0, s).is_equilibrated, 0.98, 1.02), DOWN),
     Threshold(thermodynamic, "_MAX_MISSED", lambda: coarse(0.98) + coarse(1.02), (False, False, True, True)),
     Threshold(mixed_guesses, "_MIN_SHARED", beside(mixed_overlap, 0.98, 1.02), DOWN),
-    Threshold(travelled, "MIN_OVERLAP", beside(lambda share: lost(overlap=share), 0.29, 0.31), DOWN),
-    Threshold(travelled, "MIN_OVERLAP", beside(lambda share: left_behind(share, 1.9), 0.53, 0.56), DOWN),
-    Threshold(checks, "MIN_ROUND_TRIPS", beside(lambda crossings: left_behind(0.4, crossings), 1.9, 2.1), DOWN),
+    Threshold(doubts, "MIN_OVERLAP", beside(lambda share: lost(overlap=share), 0.29, 0.31), DOWN),
+    Threshold(findings, "MIN_EFFECTIVE", beside(lambda share: left_behind(share, 1.9), 0.31, 0.32), DOWN),
+    Threshold(checks, "MIN_ROUND_TRIPS", beside(lambda crossings: left_behind(0.3, crossings), 1.9, 2.1), DOWN),
     Threshold(doubts, "MIN_OCCUPANCY", beside(lambda c: lost(occupancy=[1.0, c, 1.0]), 0.049, 0.051), DOWN),
     Threshold(doubts, "MAX_FIELD", beside(lambda field: lost(largest_field=field), 0.98e6, 1.02e6), UP),
     Threshold(doubts, "MAX_LAG", beside(lambda lag: lost(innovation=lag), -0.98, 1.02), UP),

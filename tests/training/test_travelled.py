@@ -18,20 +18,22 @@ def travelled(*updates: tuple[float, float]) -> Travelled:
 
 
 def test_changes_add_up_until_every_chain_has_made_a_round_trip():
-    """0.5² = 0.25 is below 0.3. Kills: the last update alone, shares that are added, one crossing for a round trip."""
+    """Of 36 draws 0.5² leaves nine. Kills: the last update alone, shares that are added, one crossing for a trip."""
     half = (0.5, 0.9)
-    assert travelled(half).finding() is None
-    finding = travelled(half, half).finding()
+    assert travelled(half).finding(36) is None
+    assert travelled(half, half).finding(40) is None
+    finding = travelled(half, half).finding(36)
     assert finding is not None
     assert finding.verdict is Verdict.STUCK
-    assert "0.9 round trips each while the model changed so much that 25.0% of its draws" in finding.seen
+    assert "36 chains made 0.9 round trips each while" in finding.seen
+    assert finding.seen.endswith("a draw of each would now count as 9")
     assert travelled(half, half, (0.9, 0.2)) == Travelled()
-    assert travelled((0.5, 1.9), (0.5, 0.1), half).finding() is None
+    assert travelled((0.5, 1.9), (0.5, 0.1), half).finding(36) is None
 
 
 @pytest.mark.parametrize("overlap", [0.0, np.nan])
 def test_an_overlap_that_is_not_known_is_none(overlap):
-    assert travelled((overlap, 0.5)).finding() is not None
+    assert travelled((overlap, 0.5)).finding(10**6) is not None
 
 
 def test_crossings_are_counted_across_updates():

@@ -201,7 +201,7 @@ class Tracker:
             self._travelled = self._travelled.after(
                 float(reading.overlap), int(reading.num_crossings) / self.num_chains
             )
-        findings = findings or without_none(self._travelled.finding())
+        findings = findings or without_none(self._travelled.finding(self.num_chains))
         self._lost = tuple(finding for finding in findings if finding.verdict is Verdict.LOST)
         wait = max(self.patience, self._anchor_sweeps / (_ANCHOR_COST * self.num_sweeps))
         if self._lost and self.num_updates - self._last_anchor >= wait:

@@ -10,8 +10,6 @@ import math
 from tempering.diagnosis.checks import MIN_ROUND_TRIPS
 from tempering.verdicts import Finding, Verdict
 
-MIN_OVERLAP = 0.3  # effective share of draws under new parameters; below it, old draws say little of them
-
 
 @dataclasses.dataclass(frozen=True)
 class Travelled:
