@@ -8,6 +8,7 @@ import dataclasses
 import math
 
 from tempering.diagnosis.checks import MIN_ROUND_TRIPS
+from tempering.findings import MIN_EFFECTIVE
 from tempering.verdicts import Finding, Verdict
 
 
@@ -40,12 +41,15 @@ class Travelled:
         change = -math.log(overlap) if 0 < overlap < math.inf else math.inf
         return Travelled(self.change + change, total)
 
-    def finding(self) -> Finding | None:
-        """The finding for a model that has become another one before the chains came through the ladder."""
-        if self.change <= -math.log(MIN_OVERLAP):
+    def finding(self, num_chains: int) -> Finding | None:
+        """The finding for a model that has become another one before the chains came through the ladder.
+
+        Args:
+            num_chains: How many chains follow the model.
+        """
+        num_effective = num_chains * math.exp(-self.change)
+        if num_effective >= MIN_EFFECTIVE:
             return None
-        trips, share = f"{self.crossings / 2:.2g} round trips each", math.exp(-self.change)
-        seen = (
-            f"the chains made {trips} while the model changed so much that {share:.1%} of its draws would still count"
-        )
+        trips = f"{num_chains} chains made {self.crossings / 2:.2g} round trips each"
+        seen = f"{trips} while the model changed so much that a draw of each would now count as {num_effective:.2g}"
         return Finding(Verdict.STUCK, seen, "lower the learning rate, or give the tracker more sweeps")
