@@ -1,5 +1,7 @@
 """The form of an RBM's path that a GPU computes: exact products of bits, and one kernel for all rungs."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +11,7 @@ import tempering as tp
 from tempering._threefry import key_words, threefry, uniform_at
 from tempering.models.rbm.gpu_programs import HIDDEN_STREAM, RUNG_STREAM, VISIBLE_STREAM
 from tempering.models.rbm.limbs import MAX_UNITS, Limbs
+from tempering.sampling.chains import walk_chain
 
 RNG = np.random.default_rng(20160619)
 
@@ -114,3 +117,19 @@ def test_fields_too_large_for_a_basis_stay_in_float32():
     assert path.sums is None
     assert not path.is_same_in_any_batch
     assert path.on_gpu() is path
+
+
+def test_rows_written_whole_and_several_steps_a_turn_change_nothing():
+    """Mutants killed: a term added at every rung, steps up and down exchanged, the rest of the turns left out."""
+    rbm = tp.RBM(RNG.normal(0, 0.6, (6, 5)), RNG.normal(size=6), RNG.normal(size=5))
+    ladder = tp.Ladder.create(rbm.path("uniform", np.linspace(0, 1, 4)))
+    record = tp.stats.TemperingRecord.empty(ladder, any_range=False, keep=tp.stats.Keep(steps=True, tours=True))
+    start = tp.Position(ladder.path.sample_base(jax.random.key(0)), jnp.int32(0))
+
+    def walked(ladder):
+        kernel, bounds = tp.SimulatedTempering(tp.BlockGibbs()), jnp.asarray([3, 17], jnp.int32)
+        return jax.jit(walk_chain, static_argnums=2)(jax.random.key(1), ladder, kernel, record, start, bounds)
+
+    plain, in_rows = walked(ladder), walked(dataclasses.replace(ladder, writes_rows=True))
+    for one, other in zip(jax.tree.leaves(plain), jax.tree.leaves(in_rows), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
