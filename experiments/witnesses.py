@@ -4,9 +4,10 @@
 
 Two targets with two modes, of which a narrow base sees one: two normals in five dimensions, 12 apart, and an RBM of
 16 × 4 units that is nearly all on or nearly all off. One witness is in the other mode. Then the same with a base that
-sees both, and witnesses that matter to nobody, where nothing is missing: states far out, random rows under the example RBM, and a mode of its own
-with a thousandth of the mass. These have five times as many runs in all. Some runs are also made without witnesses, for
-the time that takes. Prints a table and writes benchmarks/results/witnesses.json.
+sees both, and witnesses that matter to nobody, of runs that miss nothing or hardly anything: states far out, random
+rows under the example RBM, and a mode of its own with a thousandth of the mass. These have five times as many runs in
+all. Some runs are also made without witnesses, for the time that takes. Prints a table and writes
+benchmarks/results/witnesses.json.
 """
 
 import argparse
