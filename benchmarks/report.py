@@ -328,7 +328,7 @@ def witnesses() -> str:
     text = (
         "Runs with default settings that are told of [witnesses](../guides/verdicts.md#witnesses). Two normals are in "
         "five dimensions and 12 apart; the narrow base is N(0, 1.2²). The RBM has 16 × 4 units, nearly all on or "
-        "nearly all off. The last three rows have witnesses that matter to nobody: states 20 to 90 away from the mode, "
+        "nearly all off. The last three rows have witnesses that matter to nobody: states 20 to 90 away from 0, "
         "rows of fair coins under the example RBM of digits, and a mode of its own that is light."
     )
     return section("Witnesses", text, content["about"], table(header, rows))

@@ -1,12 +1,13 @@
 """Witnesses: whether a run that misses a part of its target is told so, and whether others are left alone.
 
-    python experiments/witnesses.py [--seeds 20] [--first-seed 5000]
+    python experiments/witnesses.py [--seeds 20] [--first-seed 7000]
 
 Two targets with two modes, of which a narrow base sees one: two normals in five dimensions, 12 apart, and an RBM of
 16 × 4 units that is nearly all on or nearly all off. One witness is in the other mode. Then the same with a base that
-sees both, and witnesses that matter to nobody: states far out, random rows under the example RBM, and a mode of its own
-with a thousandth of the mass. These have five times as many runs in all. Some runs are also made without witnesses, for
-the time that takes. Prints a table and writes benchmarks/results/witnesses.json.
+sees both, and witnesses that matter to nobody, of runs that miss nothing or hardly anything: states far out, random
+rows under the example RBM, and a mode of its own with a thousandth of the mass. These have five times as many runs in
+all. Some runs are also made without witnesses, for the time that takes. Prints a table and writes
+benchmarks/results/witnesses.json.
 """
 
 import argparse
@@ -66,7 +67,7 @@ def cases() -> dict[str, Case]:
         "two normals, wide base": Case(normals, wide, lambda _: CENTER[None], 0.0),
         "RBM, base of one mode": Case(rbm, mostly_off, lambda _: np.ones((1, 16)), mass_of_on(rbm)),
         "RBM, uniform base": Case(rbm, "uniform", lambda _: np.ones((1, 16)), 0.0),
-        "states far out": Case(normals, None, lambda rng: -10 - 30 * rng.random((5, 5)), 0.0, 2),
+        "states far out": Case(normals, wide, lambda rng: -10 - 30 * rng.random((5, 5)), 0.0, 2),
         "random rows": Case(example, frequencies, lambda rng: rng.integers(0, 2, (20, 64)).astype(float), 0.0, 2),
         "a mode of 0.001": Case(two_normals(0.001), None, lambda _: CENTER[None], 0.001),
     }
@@ -75,7 +76,7 @@ def cases() -> dict[str, Case]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--first-seed", type=int, default=5000)
+    parser.add_argument("--first-seed", type=int, default=7000)
     arguments = parser.parse_args()
     rows, summaries = {}, {}
     for name, case in cases().items():

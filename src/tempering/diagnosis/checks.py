@@ -14,6 +14,7 @@ from tempering.diagnosis.divergence import divergent
 from tempering.diagnosis.knots import Knot, RungChain, rung_chain
 from tempering.diagnosis.rung_flow import merge_rungs
 from tempering.diagnosis.tails import heavy_contributions
+from tempering.diagnosis.witnesses import MAX_MISSED as MAX_MISSED
 from tempering.estimators import Annealed, LogZ, equilibrated, equilibrated_rts, uncertainty
 from tempering.estimators.equilibration import drift_between_halves
 from tempering.estimators.inputs import nonfinite_draws
