@@ -151,8 +151,8 @@ def _named_warmup(name: object) -> AbstractWarmup:
             "`warmup` names the initial iterations, and may say how many there are at most and the sweeps of each, "
             f'such as "iterations:{_defaults.ITERATIONS}:{_defaults.ITERATION_SWEEPS}"; got {name!r}.'
         )
-    names = ("max_iterations", "steps")
-    return InitialIterations(**{field: int(number) for field, number in zip(names, numbers, strict=False)})
+    steps = int(numbers[1]) if len(numbers) == 2 else _defaults.ITERATION_SWEEPS
+    return InitialIterations(steps, int(numbers[0]))
 
 
 def check_model(model: object) -> None:

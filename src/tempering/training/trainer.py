@@ -13,7 +13,6 @@ from tempering._errors import InputError
 from tempering._memory import check_memory
 from tempering._signatures import suggests
 from tempering._types import Scalar
-from tempering.kernels import Position
 from tempering.models import RBM
 from tempering.models.rbm.batch import Chains, Moments, Parameters, moments_of, product
 from tempering.sampling.directory import filled
@@ -24,7 +23,7 @@ from tempering.training.phases import ContrastiveDivergence as CD
 from tempering.training.phases import PersistentContrastiveDivergence as PCD
 from tempering.training.settings import TrainSettings
 from tempering.training.spread import Spread
-from tempering.training.tempered import Reading, TemperedChains, follow
+from tempering.training.tempered import Reading, TemperedChains, Walkers, follow
 from tempering.training.tracker import TRACKER_SWEEPS, Tracker, as_rbm, device_parameters
 
 _SMOOTHING = 0.01  # of the data's frequencies, for the first visible bias
@@ -232,11 +231,11 @@ class Trainer:
 
 
 @eqx.filter_jit
-def _update(spread: Spread, how: _How, positions: Position | None, others: Any) -> tuple[Position | None, Any]:
+def _update(spread: Spread, how: _How, positions: Walkers | None, others: Any) -> tuple[Walkers | None, Any]:
     """One update on every device: the new positions of its chains, and what is the same on all devices."""
     num_sweeps, phase, optimizer = how
 
-    def on_one_device(positions: Position | None, others: Any) -> tuple[Position | None, Any]:
+    def on_one_device(positions: Walkers | None, others: Any) -> tuple[Walkers | None, Any]:
         (key, batch, alpha), state, chains, rows = others
         key_phase, key_follow = jax.random.split(key)
         rbm, phase_chains = state.parameters, state.phase
@@ -259,7 +258,7 @@ def _update(spread: Spread, how: _How, positions: Position | None, others: Any) 
     return spread.run(on_one_device, positions, others)
 
 
-def _with_positions(chains: TemperedChains, positions: Position | None) -> TemperedChains:
+def _with_positions(chains: TemperedChains, positions: Walkers | None) -> TemperedChains:
     return eqx.tree_at(lambda chains: chains.positions, chains, positions, is_leaf=lambda leaf: leaf is None)
 
 
