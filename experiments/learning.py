@@ -22,7 +22,9 @@ def learned(
         with TrainingRun(train, valid, settings=settings, directory=directory or Path(scratch), resume=True) as run:
             for row in run:
                 if row.num_updates % print_every == 0:
-                    print(f"{time.perf_counter() - started:.0f} s", row, flush=True)
+                    tracker = run.trainer.tracker
+                    travelled = "" if tracker is None else tracker.travelled
+                    print(f"{time.perf_counter() - started:.0f} s", row, travelled, flush=True)
             return run.outcome(), time.perf_counter() - started
 
 

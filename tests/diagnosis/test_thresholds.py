@@ -272,9 +272,10 @@ def lost(**changes: Any) -> bool:
     return bool(doubts.doubts_of(reading(**changes)))
 
 
-def left_behind(overlap: float, crossings: float) -> bool:
-    """Two updates that leave this share of 100 draws each, and so many crossings of a chain in all."""
-    return travelled.Travelled().after(overlap, crossings / 2).after(overlap, crossings / 2).finding(100) is not None
+def left_behind(overlap: float, num_crossings: float) -> bool:
+    """Two updates that leave this share of the draws each, and so many crossings in all."""
+    each = num_crossings / 2
+    return travelled.Travelled().after(overlap, each).after(overlap, each).finding() is not None
 
 
 # --- the paper's iterations ---
@@ -357,9 +358,9 @@ THRESHOLDS = (
     Threshold(adjusted, "_MAX_SCATTER", beside(lambda s: adjusted_outcome(0.0, s).is_equilibrated, 0.98, 1.02), DOWN),
     Threshold(thermodynamic, "_MAX_MISSED", lambda: coarse(0.98) + coarse(1.02), (False, False, True, True)),
     Threshold(mixed_guesses, "_MIN_SHARED", beside(mixed_overlap, 0.98, 1.02), DOWN),
-    Threshold(doubts, "MIN_OVERLAP", beside(lambda share: lost(overlap=share), 0.29, 0.31), DOWN),
-    Threshold(findings, "MIN_EFFECTIVE", beside(lambda share: left_behind(share, 1.9), 0.31, 0.32), DOWN),
-    Threshold(checks, "MIN_ROUND_TRIPS", beside(lambda crossings: left_behind(0.3, crossings), 1.9, 2.1), DOWN),
+    Threshold(travelled, "MIN_OVERLAP", beside(lambda share: lost(overlap=share), 0.29, 0.31), DOWN),
+    Threshold(travelled, "MIN_OVERLAP", beside(lambda share: left_behind(share, 9), 0.54, 0.56), DOWN),
+    Threshold(checks, "MIN_TOTAL_ROUND_TRIPS", beside(lambda crossings: left_behind(0.5, crossings), 19, 21), DOWN),
     Threshold(doubts, "MIN_OCCUPANCY", beside(lambda c: lost(occupancy=[1.0, c, 1.0]), 0.049, 0.051), DOWN),
     Threshold(doubts, "MAX_FIELD", beside(lambda field: lost(largest_field=field), 0.98e6, 1.02e6), UP),
     Threshold(doubts, "MAX_LAG", beside(lambda lag: lost(innovation=lag), -0.98, 1.02), UP),
@@ -382,6 +383,7 @@ OTHER_NUMBERS = {  # of the same modules, on which no finding hangs
         "thermodynamic._LEAST_COUNT",
         "thermodynamic._LEAST_WEIGHT",
         "thermodynamic._LEAST_SHARE",
+        "travelled._LEAST",
     ),
     "where control variates are of no use": (
         "controlled._LEAST_DRAWS",

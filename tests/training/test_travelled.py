@@ -17,23 +17,23 @@ def travelled(*updates: tuple[float, float]) -> Travelled:
     return found
 
 
-def test_changes_add_up_until_every_chain_has_made_a_round_trip():
-    """Of 36 draws 0.5² leaves nine. Kills: the last update alone, shares that are added, one crossing for a trip."""
-    half = (0.5, 0.9)
-    assert travelled(half).finding(36) is None
-    assert travelled(half, half).finding(40) is None
-    finding = travelled(half, half).finding(36)
+def test_changes_add_up_until_the_chains_have_made_ten_round_trips():
+    """0.5² = 0.25 is below 0.3. Kills: the last update alone, shares that are added, crossings for round trips."""
+    half = (0.5, 8.0)
+    assert travelled(half).finding() is None
+    finding = travelled(half, half).finding()
     assert finding is not None
     assert finding.verdict is Verdict.STUCK
-    assert "36 chains made 0.9 round trips each while" in finding.seen
-    assert finding.seen.endswith("a draw of each would now count as 9")
-    assert travelled(half, half, (0.9, 0.2)) == Travelled()
-    assert travelled((0.5, 1.9), (0.5, 0.1), half).finding(36) is None
+    assert "together made 8 round trips while the model changed so much that 25.0% of its draws" in finding.seen
+    renewed = travelled(half, half, (0.5, 4.0))
+    assert renewed.finding() is None
+    assert (renewed.change, renewed.round_trips) == (0.0, 0.0)
+    assert (renewed.change_in_all, renewed.round_trips_in_all) == (pytest.approx(3 * np.log(2)), 10.0)
 
 
 @pytest.mark.parametrize("overlap", [0.0, np.nan])
 def test_an_overlap_that_is_not_known_is_none(overlap):
-    assert travelled((overlap, 0.5)).finding(10**6) is not None
+    assert travelled((overlap, 0.5)).finding() is not None
 
 
 def test_crossings_are_counted_across_updates():

@@ -6,9 +6,9 @@ import numpy as np
 
 from tempering.estimators.uncertainty import uncertainty_by_jackknife
 from tempering.training.tempered import Reading
+from tempering.training.travelled import MIN_OVERLAP
 from tempering.verdicts import Finding, Verdict
 
-MIN_OVERLAP = 0.3  # effective share of the chains under new parameters; below it, old draws say little of them
 MIN_OCCUPANCY = 0.05  # of a rung's prior probability
 MAX_FIELD = 1e6  # at a hidden unit: parameters that large have diverged, though they may be finite
 MAX_LAG = 1.0  # nats by which log Z lags behind the chains, beyond noise

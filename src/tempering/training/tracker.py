@@ -57,6 +57,7 @@ class Tracker:
 
     Attributes:
         num_updates: Updates so far.
+        travelled: How the chains went through the ladder, and how much the model changed meanwhile.
 
     Caveats: a mode of the model that no chain has entered is in no error band.
     """
@@ -113,7 +114,7 @@ class Tracker:
         self.num_updates, self._last_anchor, self._anchor_sweeps = 0, 0, 0
         self._anchor_error = 0.0  # of the last anchor, beyond what groups of chains show
         self._lost: tuple[Finding, ...] = ()
-        self._travelled = Travelled()
+        self.travelled = Travelled()
         self._pending: list[Reading] = []  # of updates that were not assessed yet
         self._log_z_base = 0.0
         self._first = rbm
@@ -198,10 +199,8 @@ class Tracker:
         # that error, so the verdict stays LOST until log Z has been estimated from scratch.
         findings = self._lost or next((found for reading in readings if (found := doubts_of(reading))), ())
         for reading in readings:
-            self._travelled = self._travelled.after(
-                float(reading.overlap), int(reading.num_crossings) / self.num_chains
-            )
-        findings = findings or without_none(self._travelled.finding(self.num_chains))
+            self.travelled = self.travelled.after(float(reading.overlap), float(reading.num_crossings))
+        findings = findings or without_none(self.travelled.finding())
         self._lost = tuple(finding for finding in findings if finding.verdict is Verdict.LOST)
         wait = max(self.patience, self._anchor_sweeps / (_ANCHOR_COST * self.num_sweeps))
         if self._lost and self.num_updates - self._last_anchor >= wait:
@@ -237,7 +236,7 @@ class Tracker:
         without = left_out(found.stats, self.num_groups)
         excess = found.log_z.std_error**2 - jackknife_error(without[:, -1]) ** 2
         self._anchor_error = float(np.sqrt(max(excess, 0.0)))
-        self._travelled = Travelled()
+        self.travelled = Travelled()
         grouped = jax.tree.map(self._grouped, found.states)
         last_end = self._grouped(found.stats.travel.last_end.astype(np.int32))
         return TemperedChains(
@@ -302,7 +301,7 @@ class Tracker:
         bound = _NO_BOUND if self._path.sums is None else float(self._path.sums.bound)
         numbers = {"num_updates": self.num_updates, "last_anchor": self._last_anchor}
         numbers |= {"anchor_sweeps": self._anchor_sweeps, "anchor_error": self._anchor_error}
-        numbers |= {"change": self._travelled.change, "crossings": self._travelled.crossings}
+        numbers |= dataclasses.asdict(self.travelled)
         lost = [[finding.seen, finding.cure] for finding in self._lost]
         return numbers | {"log_z_base": self._log_z_base, "field_bound": bound, "lost": lost}
 
@@ -313,7 +312,7 @@ class Tracker:
         self._log_z_base = numbers["log_z_base"]
         self.num_updates, self._last_anchor = int(numbers["num_updates"]), int(numbers["last_anchor"])
         self._anchor_sweeps, self._anchor_error = int(numbers["anchor_sweeps"]), numbers["anchor_error"]
-        self._travelled = Travelled(numbers["change"], numbers["crossings"])
+        self.travelled = Travelled(**{f.name: numbers[f.name] for f in dataclasses.fields(Travelled)})
         self._lost = tuple(Finding(Verdict.LOST, seen, cure) for seen, cure in numbers["lost"])
 
 
