@@ -67,6 +67,8 @@ STUDIES = (
     Study("tracking_cost", "benchmarks/tracking.py"),
     Study("mbar", "benchmarks/mbar.py"),
     Study("gibbs", "benchmarks/gibbs.py"),
+    Study("gpu_sweeps", "benchmarks/gpu_sweeps.py"),
+    Study("gpu_calls", "benchmarks/gpu_calls.py"),
     Study("memory", "benchmarks/memory.py"),
     Study("same_bits", "benchmarks/same_bits.py"),
 )

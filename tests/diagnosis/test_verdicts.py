@@ -28,8 +28,8 @@ from tempering.diagnosis import Away, Goal, Look, MissingMass, WitnessCheck, dia
 from tempering.diagnosis.stopping import too_short
 from tempering.estimators import Annealed, _mbar_solver
 from tempering.stats import MoveCounts, Tours
+from tempering.training.doubts import doubts_of
 from tempering.training.tempered import Reading
-from tempering.training.tracker import _findings
 
 
 def of_run(recording, annealed=None):
@@ -111,7 +111,7 @@ def unreached():
 
 def lost():
     few, news, none = jnp.float32(0.04), jnp.float32(1.5), jnp.zeros(20)
-    return _findings(
+    return doubts_of(
         Reading(jnp.zeros(9), none, news, none, jnp.ones(9), few, jnp.float32(3.0), jnp.int32(0), jnp.int32(0))
     )
 

@@ -351,7 +351,7 @@ def test_passes_that_lag_by_as_much_both_ways_meet_in_the_middle():
     down = np.array([[-12.0, -9.0, 0.0], [-12.0, -9.0, 0.0]])
     np.testing.assert_allclose(log_z_from_both_ways(up, down)[[0, 2]], [0.0, 7.0], atol=1e-9)
     assert np.isnan(log_z_from_both_ways(np.array([[0.0, np.nan, 1.0]]), down)).all()
-    with pytest.raises(tp.InputError, match="passes down 0 at the target"):
+    with pytest.raises(tp.InputError, match="passes down with 0 at the target"):
         log_z_from_both_ways(up, up)
 
 

@@ -142,6 +142,8 @@ def test_a_run_is_resumed_where_blocks_were_joined(tmp_path, monkeypatch):
 def test_the_words_of_the_settings_name_the_warmups():
     """Guards that the runs above are those of warmup="sequential", "annealed" and "iterations"."""
     for name, warmup in WARMUPS.items():
+        if name == "annealed both ways":  # an option of the annealed start
+            continue
         assert type(tp.api.Settings(warmup=name).make_warmup()) is type(warmup)
 
 

@@ -337,10 +337,12 @@ def test_the_tempered_gradient_agrees_with_enumeration():
         rbm, base="bias", num_chains=40, num_groups=4, num_rungs=12, rung_weights="exp:2", seed=1, anchor=ANCHOR
     )
 
+    chains = tracker.chains
+
     def tempered(key):
-        return follow(
-            key, tracker.chains, device_parameters(rbm), jnp.float32(0.0), 25, is_backward=True, spread=Spread()
-        )[2].vh
+        return follow(key, chains, device_parameters(rbm), jnp.float32(0.0), 25, is_backward=True, spread=Spread())[
+            2
+        ].vh
 
     found = np.asarray(jax.jit(jax.vmap(tempered))(jax.random.split(jax.random.key(0), 300)))
     checks.assert_within(found.mean(axis=0), exact.vh, found.std(axis=0, ddof=1) / np.sqrt(300) + 1e-5)

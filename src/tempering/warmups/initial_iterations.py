@@ -84,7 +84,8 @@ class InitialIterations(AbstractWarmup):
         better = stage.ladder.with_log_z(estimator(stage.recording.stats).values)
         goes_on = is_now_even and self.lengthens
         fresh = uniform_rungs(jax.random.fold_in(setup.key, done), setup.ladder.path.num_rungs, stage.num_chains)
-        positions = Position(stage.states.x, stage.states.rung if goes_on else fresh)
+        rungs = jnp.asarray(stage.states.rung) if goes_on else fresh
+        positions = Position(stage.states.x, rungs)
         if is_equilibrated or is_spent or setup.is_late:
             return setup.sampling_after(stage.with_found(is_equilibrated=is_equilibrated), better, positions)
         num_steps = self.steps_after(stage, is_now_even) if self.lengthens else self.steps_of(done)
