@@ -47,10 +47,11 @@ class HDF5Process:
 
     num_reads = 0
     pipes: tuple[int, int] | None = None
+    file: Path | None = None
 
     def read(self, file: Path) -> bool:
         """Whether the file could be read; a process that died of it is replaced."""
-        if self.pipes is None or self.num_reads % 200 == 0:
+        if self.pipes is None or file != self.file or self.num_reads % 200 == 0:
             self._restart(file)
         self.num_reads += 1
         assert self.pipes is not None
@@ -72,7 +73,7 @@ class HDF5Process:
             self._serve(file, requests, answer)
         os.close(answer)
         os.close(requests)
-        self.pipes = answers, request
+        self.pipes, self.file = (answers, request), file
 
     def _serve(self, file: Path, requests: int, answer: int) -> None:
         from tempering.frontends import _hdf5_worker as worker

@@ -4,6 +4,7 @@ import dataclasses
 from typing import ClassVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from scipy.special import stdtrit
 
