@@ -350,6 +350,7 @@ def stage_of(directory: Path) -> str | None:
         return json.loads(arrays["about"].tobytes())["kind"]
 
 
+@pytest.mark.slow  # the same for a model of one's own in test_cli_models.py, and by SIGTERM below
 def test_ctrl_c_and_resume(launch, tmp_path):
     """Guards Ctrl-C while sampling: the estimate so far, how to go on, and then the uninterrupted answer."""
     common = (*SMALL, "--sweeps", 8000, "--out")

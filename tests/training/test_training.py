@@ -96,7 +96,8 @@ def test_the_initial_rbm_has_the_datas_frequencies():
     np.testing.assert_allclose(1 / (1 + np.exp(-rbm.vbias)), 0.98 * data.mean(axis=0) + 0.01, atol=1e-12)
 
 
-@pytest.mark.parametrize("method", ["tempered", "pcd", "cd"])
+# Plain chains are those of CD, which begin elsewhere.
+@pytest.mark.parametrize("method", ["tempered", pytest.param("pcd", marks=pytest.mark.slow), "cd"])
 def test_the_same_seed_gives_the_same_bits_and_progress_is_known(method):
     runs, settings = [], SMALLEST | {"num_rungs": 8} if method == "cd" else TINY
     for _ in range(2):
