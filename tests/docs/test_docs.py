@@ -54,7 +54,7 @@ def called(command: str, monkeypatch) -> int:
 LONG = (
     *("paths.md", "paths_rbm.md", "bayes.md", "any_model.md", "stopping.md", "moves.md", "discrete.md"),
     *("index.md", "training.md", "comparing.md", "own_loop.md", "ladders.md", "long_runs.md", "plots.md"),
-    "verdicts.md",
+    *("verdicts.md", "adjusting.md", "knots.md"),
 )
 # What `make test` runs instead: a smaller model and fewer sweeps, so that the verdict, and the status, may be another.
 _COMPARE = "tempering compare rbm.npz --data data.npz --methods"
