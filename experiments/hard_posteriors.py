@@ -20,13 +20,14 @@ import tempering as tp
 FIRST_SEED = 7300  # not used in development
 NUM_SEEDS = {"Gaussian process, 50 points": 10}
 DEFAULT_SEEDS = 20
+_SHARE = 5  # seeds of one process
 
 
 class Hard(NamedTuple):
-    """A posterior, and its log evidence where it is known."""
+    """A posterior, and what computes its log evidence where it is known."""
 
     model: tp.AbstractModel
-    log_z: float | None
+    exact: Callable[[], float] | None = None
 
 
 def gaussian_process() -> Hard:
@@ -42,7 +43,7 @@ def gaussian_process() -> Hard:
         whitened = jax.scipy.linalg.solve_triangular(factor, y, lower=True)
         return -0.5 * whitened @ whitened - jnp.log(jnp.diag(factor)).sum() - 25 * jnp.log(2 * jnp.pi)
 
-    return Hard(tp.Posterior(log_likelihood, tp.Normal(jnp.zeros(3))), log_evidence_of_process(places, seen))
+    return Hard(tp.Posterior(log_likelihood, tp.Normal(jnp.zeros(3))), lambda: log_evidence_of_process(places, seen))
 
 
 def log_evidence_of_process(places: np.ndarray, seen: np.ndarray, num_points: int = 81) -> float:
@@ -71,8 +72,8 @@ def normal_posterior(covariance: np.ndarray, seed: int) -> Hard:
     def log_likelihood(x):
         return -0.5 * (x - centre) @ (precision @ (x - centre)) - constant
 
-    log_z = stats.multivariate_normal(np.zeros(num_dims), np.eye(num_dims) + covariance).logpdf(mean)
-    return Hard(tp.Posterior(log_likelihood, tp.Normal(jnp.zeros(num_dims))), float(log_z))
+    law = stats.multivariate_normal(np.zeros(num_dims), np.eye(num_dims) + covariance)
+    return Hard(tp.Posterior(log_likelihood, tp.Normal(jnp.zeros(num_dims))), lambda: float(law.logpdf(mean)))
 
 
 def badly_scaled() -> Hard:
@@ -97,7 +98,7 @@ def logistic(scale: float) -> Hard:
     def log_likelihood(weights):
         return -jnp.sum(jax.nn.softplus(-y * (x @ weights)))
 
-    return Hard(tp.Posterior(log_likelihood, tp.Normal(jnp.zeros(30), scale)), None)
+    return Hard(tp.Posterior(log_likelihood, tp.Normal(jnp.zeros(30), scale)))
 
 
 def hierarchical(is_centred: bool) -> Hard:
@@ -118,8 +119,8 @@ def hierarchical(is_centred: bool) -> Hard:
         return prior + jax.scipy.stats.norm.logpdf(y, effects, s).sum()
 
     if is_centred:
-        return Hard(tp.LogDensity(log_centred, base=tp.Normal(jnp.zeros(60), 2.0)), None)
-    return Hard(tp.Posterior(log_likelihood, tp.Normal(jnp.zeros(60))), None)
+        return Hard(tp.LogDensity(log_centred, base=tp.Normal(jnp.zeros(60), 2.0)))
+    return Hard(tp.Posterior(log_likelihood, tp.Normal(jnp.zeros(60))))
 
 
 def lkj() -> Hard:
@@ -136,7 +137,7 @@ def lkj() -> Hard:
         factor = numpyro.sample("factor", dist.LKJCholesky(5, 2.0))
         numpyro.sample("y", dist.MultivariateNormal(jnp.zeros(5), scale_tril=scale[:, None] * factor), obs=rows)
 
-    return Hard(tp.from_numpyro(model), None)
+    return Hard(tp.from_numpyro(model))
 
 
 PROBLEMS: dict[str, Callable[[], Hard]] = {
@@ -153,8 +154,8 @@ PROBLEMS: dict[str, Callable[[], Hard]] = {
 
 def reference(hard: Hard) -> float:
     """The exact answer, or that of a run that is 20 times as long."""
-    if hard.log_z is not None:
-        return hard.log_z
+    if hard.exact is not None:
+        return hard.exact()
     usual = tp.estimate(hard.model, seed=FIRST_SEED - 1)
     return tp.estimate(hard.model, seed=FIRST_SEED - 2, num_sweeps=20 * usual.num_sweeps).log_z
 
@@ -162,27 +163,48 @@ def reference(hard: Hard) -> float:
 def main() -> None:
     parser = repeats.study_parser(__doc__)
     parser.add_argument("--seeds", type=int, help="of each problem; by default 20, and 10 of the costly one")
+    parser.add_argument("--first-seed", type=int, help="only from this one on; 0: only the reference")
     arguments = parser.parse_args()
     names = [name for name in PROBLEMS if arguments.only in name]
-    if arguments.jobs > 1 and len(names) > 1:
-        options = [] if arguments.seeds is None else ["--seeds", str(arguments.seeds)]
-        rows = repeats.in_processes(__file__, names, arguments.jobs, options)
+    if arguments.jobs > 1:
+        options = [option for name in names for option in shares_of(name, arguments.seeds)]
+        parts = repeats.by_processes(__file__, options, arguments.jobs)
     else:
-        rows = {name: runs_of(name, arguments.seeds) for name in names}
+        parts = [{name: runs_of(name, arguments.first_seed, arguments.seeds)} for name in names]
+    rows = {name: [row for part in parts for row in part.get(name, [])] for name in names}
     if arguments.rows is not None:
         repeats.dump(arguments.rows, rows)
-    elif len(names) == len(PROBLEMS):
-        repeats.write("hard_posteriors", {name: repeats.default_summary(part) for name, part in rows.items()}, rows)
+        return
+    for name, part in rows.items():
+        truth = next(row["reference"] for row in part if "reference" in row)
+        rows[name] = [repeats.against(truth, row) for row in part if "reference" not in row]
+    summaries = {name: repeats.default_summary(part) for name, part in rows.items()}
+    repeats.print_table(summaries)
+    if len(names) == len(PROBLEMS):
+        repeats.write("hard_posteriors", summaries, rows)
 
 
-def runs_of(name: str, num_seeds: int | None) -> list[dict[str, Any]]:
-    """One row per seed."""
+def shares_of(name: str, num_seeds: int | None) -> list[list[str]]:
+    """The options of the processes that share a problem: one for the reference, and one for every five seeds."""
+    last = FIRST_SEED + num_seeds_of(name, num_seeds)
+    first = range(FIRST_SEED, last, _SHARE)
+    asked = [(0, 1), *((seed, min(_SHARE, last - seed)) for seed in first)]
+    return [["--only", name, "--first-seed", str(seed), "--seeds", str(number)] for seed, number in asked]
+
+
+def num_seeds_of(name: str, asked: int | None) -> int:
+    """How many seeds a problem has."""
+    return asked or NUM_SEEDS.get(name, DEFAULT_SEEDS)
+
+
+def runs_of(name: str, first_seed: int | None, num_seeds: int | None) -> list[dict[str, Any]]:
+    """The reference, and one row for each seed."""
     hard = PROBLEMS[name]()
-    truth = reference(hard)
-    seeds = range(FIRST_SEED, FIRST_SEED + (num_seeds or NUM_SEEDS.get(name, DEFAULT_SEEDS)))
-    rows = [repeats.row_of(tp.estimate(hard.model, seed=seed), truth) for seed in seeds]
-    repeats.print_table({name: repeats.default_summary(rows)})
-    return rows
+    if first_seed == 0:
+        return [{"reference": reference(hard)}]
+    first, known = first_seed or FIRST_SEED, [] if first_seed else [{"reference": reference(hard)}]
+    seeds = range(first, first + num_seeds_of(name, num_seeds))
+    return known + [repeats.claim_of(tp.estimate(hard.model, seed=seed)) for seed in seeds]
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 """Do the intervals hold, and do the verdicts warn? Models with exact log Z × run lengths × seeds.
 
-    python experiments/interval_coverage.py [--seeds 100] [--budgets 300 1000 3000] [--jobs 1] [--only "Ising"]
+    python experiments/interval_coverage.py [--seeds 100] [--budgets 300 1000] [--jobs 1] [--only "Ising"]
 
 Prints a table and writes benchmarks/results/coverage.json. Seeds start at 1000, apart from those on which anything was
-chosen. With several jobs each problem has a process of its own; on a GPU all seeds of a problem run at once.
+chosen. Problems with more than 100 chains have the shortest length only. With several jobs each problem and length has
+a process of its own. Every row also has the errors of other readings of the same draws: `auto_readings.py` compares
+them.
 """
 
 import sys
@@ -13,23 +15,31 @@ import numpy as np
 import repeats
 from problems import PROBLEMS
 
+import tempering as tp
+from tempering.api.settings import Settings
+
 FIRST_SEED = 1000
+READINGS = ("rts", "stepping_up", "stepping_down", "ti_trapezoid", "ti_rb")
 
 
 def main() -> None:
     parser = repeats.study_parser(__doc__)
     parser.add_argument("--seeds", type=int, default=100)
-    parser.add_argument("--budgets", type=int, nargs="+", default=[300, 1000, 3000])
+    parser.add_argument("--budgets", type=int, nargs="+", default=[300, 1000])
     arguments = parser.parse_args()
     names = [name for name in PROBLEMS if arguments.only in name]
-    if arguments.jobs > 1 and len(names) > 1:
-        options = ["--seeds", str(arguments.seeds), "--budgets", *map(str, arguments.budgets)]
-        rows = repeats.in_processes(__file__, names, arguments.jobs, options)
+    if arguments.only in names:  # not also those whose names go on after it
+        names = [arguments.only]
+    asked = [(name, budget) for name in names for budget in lengths_of(name, arguments.budgets)]
+    if arguments.jobs > 1 and len(asked) > 1:
+        options = [["--only", name, "--budgets", str(n), "--seeds", str(arguments.seeds)] for name, n in asked]
+        parts = repeats.by_processes(__file__, options, arguments.jobs)
     else:
         if arguments.rows is None:  # else other processes have the other cores
             repeats.use_all_cores()
         seeds = range(FIRST_SEED, FIRST_SEED + arguments.seeds)
-        rows = {name: runs_of(name, arguments.budgets, seeds) for name in names}
+        parts = [{name: runs_of(name, budget, seeds)} for name, budget in asked]
+    rows = {name: [row for part in parts for row in part.get(name, [])] for name in names}
     if arguments.rows is not None:
         repeats.dump(arguments.rows, rows)
         return
@@ -38,14 +48,39 @@ def main() -> None:
     repeats.write("coverage", summaries, rows)
 
 
-def runs_of(name: str, budgets: list[int], seeds: range) -> list[dict[str, Any]]:
-    """All runs of one problem, shortest first."""
-    problem, rows = PROBLEMS[name](), []
-    for budget in budgets:
-        found = repeats.repeat(problem.model, problem.base, problem.log_z, seeds, num_sweeps=budget)
-        rows += [row | {"budget": budget} for row in found]
-        print(name, budget, summary(rows[-len(found) :]), flush=True, file=sys.stderr)
+def lengths_of(name: str, budgets: list[int]) -> list[int]:
+    """The numbers of sweeps that a problem is run with."""
+    return sorted(budgets)[:1] if PROBLEMS[name].num_chains > Settings.num_chains else sorted(budgets)
+
+
+def runs_of(name: str, budget: int, seeds: range) -> list[dict[str, Any]]:
+    """All runs of one problem with one length."""
+    problem = PROBLEMS[name]
+    made = problem.make()
+    found = tp.compare(
+        made.model, made.base, methods=("auto", *READINGS), num_chains=problem.num_chains, num_sweeps=budget,
+        repeats=len(seeds), seed=seeds.start, truth=made.log_z,
+    )  # fmt: skip
+    rows = [row_of(side, made.log_z) | {"budget": budget} for side in found.repeats]
+    print(name, budget, summary(rows), flush=True, file=sys.stderr)
     return rows
+
+
+def row_of(side: Any, truth: float) -> dict[str, Any]:
+    """One seed: the error of the answer and what it claims, and the errors of other readings of the same draws."""
+    entries = {entry.method.name: entry for entry in side.entries}
+    answer = entries["auto"].answer
+    ends = {str(level): answer.interval_at(level) for level in repeats.LEVELS}
+    return {
+        "seed": side.seed,
+        "error": answer.log_z - truth,
+        "std_error": answer.std_error,
+        "at_levels": {level: bool(low <= truth <= high) for level, (low, high) in ends.items()},
+        "verdict": entries["auto"].verdict.label,
+        "weight_of_rts": answer.weights[0],
+        "readings": {name: entries[name].answer.log_z - truth for name in READINGS},
+        "seconds": entries["auto"].seconds,
+    }
 
 
 def table(rows: dict[str, list[dict[str, Any]]]) -> dict[str, dict[str, Any]]:

@@ -10,6 +10,7 @@ import repeats
 from scipy import special, stats
 
 import tempering as tp
+from tempering.api.settings import Settings
 
 
 class Problem(NamedTuple):
@@ -46,6 +47,12 @@ def mixture(distance: float) -> Problem:
     means[1, :2] = distance * np.array([0.8, 0.6])
     covariances = np.stack([np.eye(6), np.diag(np.linspace(0.5, 2.0, 6)) + 0.2])
     return Problem(tp.GaussianMixture([1.0, 4.0], means, covariances), None, float(np.log(5.0)))
+
+
+def narrow_normal() -> Problem:
+    """20 dimensions, scale 0.2, from a standard normal."""
+    model = tp.LogDensity(lambda x: -0.5 * jnp.sum((x / 0.2) ** 2), tp.Normal(np.zeros(20), 1.0))
+    return Problem(model, None, float(10 * np.log(2 * np.pi * 0.2**2)))
 
 
 def correlated_normal() -> Problem:
@@ -167,29 +174,41 @@ def long_ladder(num_dims: int) -> Problem:
     return Problem(posterior(num_dims), None, evidence(num_dims))
 
 
-PROBLEMS: dict[str, Callable[[], Problem]] = {
-    "RBM 784×10": lambda: mnist_rbm(10),
-    "RBM 784×15": lambda: mnist_rbm(15),
-    "RBM 784×20": lambda: mnist_rbm(20),
-    "RBM 64×16, digits": digits_rbm,
-    "Ising 8×8, 0.30": lambda: ising(0.30),
-    "Ising 8×8, 0.44": lambda: ising(0.4407),
-    "Ising 8×8, 0.60": lambda: ising(0.60),
-    "mixture, near modes": lambda: mixture(3.0),
-    "mixture, far modes": lambda: mixture(9.0),
-    "correlated normal, 20-d": correlated_normal,
-    "Student's t, 5-d": heavy_tails,
-    "regression evidence": regression,
-    "Poisson evidence": counts,
-    "long ladder, 10-d": lambda: long_ladder(10),
-    "long ladder, 30-d": lambda: long_ladder(30),
-    "funnel under N(0, 3²), 10-d": funnel,
-    "funnel under Student, 10-d": lambda: funnel(tp.Student(2.0, jnp.zeros(10), 5.0)),
-    "Cauchy under N(0, 3²), 5-d": lambda: student(1.0, 5, tp.Normal(np.zeros(5), 3.0)),
-    "Cauchy under Student, 5-d": lambda: student(1.0, 5, tp.Student(1.0, jnp.zeros(5), 2.0)),
-    "Student 2 under N(0, 3²), 5-d": lambda: student(2.0, 5, tp.Normal(np.zeros(5), 3.0)),
-    "Student 2 under Student, 5-d": lambda: student(2.0, 5, tp.Student(1.5, jnp.zeros(5), 2.0)),
-    "horseshoe, 12-d": horseshoe,
-    "25 narrow modes": narrow_modes,
-    "Rosenbrock": rosenbrock,
+class Kind(NamedTuple):
+    """How a problem is made, and with how many chains it is run."""
+
+    make: Callable[[], Problem]
+    num_chains: int = Settings.num_chains
+
+
+PROBLEMS = {
+    "normal, 20-d, scale 0.2": Kind(narrow_normal),
+    "RBM 784×10": Kind(lambda: mnist_rbm(10)),
+    "RBM 784×15": Kind(lambda: mnist_rbm(15)),
+    "RBM 784×20": Kind(lambda: mnist_rbm(20)),
+    "RBM 64×16, digits": Kind(digits_rbm),
+    "Ising 8×8, 0.30": Kind(lambda: ising(0.30)),
+    "Ising 8×8, 0.44": Kind(lambda: ising(0.4407)),
+    "Ising 8×8, 0.60": Kind(lambda: ising(0.60)),
+    "mixture, near modes": Kind(lambda: mixture(3.0)),
+    "mixture, far modes": Kind(lambda: mixture(9.0)),
+    "correlated normal, 20-d": Kind(correlated_normal),
+    "Student's t, 5-d": Kind(heavy_tails),
+    "regression evidence": Kind(regression),
+    "Poisson evidence": Kind(counts),
+    "long ladder, 10-d": Kind(lambda: long_ladder(10)),
+    "long ladder, 30-d": Kind(lambda: long_ladder(30)),
+    "funnel under N(0, 3²), 10-d": Kind(funnel),
+    "funnel under Student, 10-d": Kind(lambda: funnel(tp.Student(2.0, jnp.zeros(10), 5.0))),
+    "Cauchy under N(0, 3²), 5-d": Kind(lambda: student(1.0, 5, tp.Normal(np.zeros(5), 3.0))),
+    "Cauchy under Student, 5-d": Kind(lambda: student(1.0, 5, tp.Student(1.0, jnp.zeros(5), 2.0))),
+    "Student 2 under N(0, 3²), 5-d": Kind(lambda: student(2.0, 5, tp.Normal(np.zeros(5), 3.0))),
+    "Student 2 under Student, 5-d": Kind(lambda: student(2.0, 5, tp.Student(1.5, jnp.zeros(5), 2.0))),
+    "horseshoe, 12-d": Kind(horseshoe),
+    "25 narrow modes": Kind(narrow_modes),
+    "Rosenbrock": Kind(rosenbrock),
+    "RBM 64×16, digits, 1000 chains": Kind(digits_rbm, 1000),
+    "Ising 8×8, 0.44, 1000 chains": Kind(lambda: ising(0.4407), 1000),
+    "mixture, far modes, 1000 chains": Kind(lambda: mixture(9.0), 1000),
+    "regression evidence, 1000 chains": Kind(regression, 1000),
 }

@@ -87,11 +87,21 @@ def repeat(model: tp.AbstractModel, base: Any, truth: float, seeds: range, **set
 
 def row_of(result: tp.Result, truth: float) -> dict[str, Any]:
     """One run with default settings: its error, the claimed one, whether the interval covers, the verdict, the cost."""
+    return against(truth, claim_of(result))
+
+
+def against(truth: float, claim: dict[str, Any]) -> dict[str, Any]:
+    """What a run claims, with its error and whether the interval covers."""
+    return claim | {"error": claim["log_z"] - truth, "covers": _holds(claim["interval"], truth)}
+
+
+def claim_of(result: tp.Result) -> dict[str, Any]:
+    """One run with default settings: its answer, the claimed error and interval, the verdict, the cost."""
     return {
         "seed": result.seed,
-        "error": result.log_z - truth,
+        "log_z": result.log_z,
         "std_error": result.std_error,
-        "covers": _holds(result.interval, truth),
+        "interval": result.interval,
         "verdict": result.verdict.label,
         "round_trips": result.diagnosis.round_trips_per_chain,
         "length": None if result.length is None else result.length.root_kl,
@@ -275,7 +285,7 @@ def shared_out(script: str, asked: argparse.Namespace, options: list[str], runs_
 
 def in_processes(script: str, names: list[str], num_jobs: int, options: list[str]) -> dict[str, Any]:
     """The rows of each problem by a process of its own, a few at a time: `script --only NAME --rows FILE OPTIONS`."""
-    parts = _by_processes(script, [["--only", name, *options] for name in names], num_jobs)
+    parts = by_processes(script, [["--only", name, *options] for name in names], num_jobs)
     return {name: part[name] for name, part in zip(names, parts, strict=True)}
 
 
@@ -283,12 +293,15 @@ def in_seed_ranges(script: str, seeds: range, num_jobs: int, options: list[str])
     """All rows, the seeds shared out to processes: `script --first-seed N --seeds M --rows FILE OPTIONS`."""
     ranges = [part for part in np.array_split(seeds, num_jobs) if part.size]
     asked = [["--first-seed", str(part[0]), "--seeds", str(part.size), *options] for part in ranges]
-    parts = _by_processes(script, asked, num_jobs)
+    parts = by_processes(script, asked, num_jobs)
     return {name: [row for part in parts for row in part[name]] for name in parts[0]}
 
 
-def _by_processes(script: str, asked: list[list[str]], num_jobs: int) -> list[dict[str, Any]]:
-    """Each part is kept when it is done, so that a study that was interrupted goes on where it stopped."""
+def by_processes(script: str, asked: list[list[str]], num_jobs: int) -> list[dict[str, Any]]:
+    """The rows of each part by a process of its own, a few at a time: `script --rows FILE OPTIONS`.
+
+    Each part is kept when it is done, so that a study that was interrupted goes on where it stopped.
+    """
     digest = hashlib.sha256(f"{ages.package_digest()} {Path(script).read_text()}".encode()).hexdigest()[:12]
     directory = ROOT / "build" / "parts" / f"{Path(script).stem}-{digest}"
     directory.mkdir(parents=True, exist_ok=True)
@@ -314,9 +327,14 @@ def dump(file: Path, rows: dict[str, Any]) -> None:
 def parse(file: Path) -> dict[str, Any]:
     """The rows that `dump` wrote; their code counts as used, and so does their machine."""
     content = json.loads(file.read_text())
-    _used_by_parts.update(content["code"].split())
-    _machines_of_parts.add(content["machine"])
+    count_as_used(content)
     return content["rows"]
+
+
+def count_as_used(about: dict[str, Any]) -> None:
+    """Take over the code and the machine of other runs, whose rows a table is made of."""
+    _used_by_parts.update(about["code"].split())
+    _machines_of_parts.add(about["machine"])
 
 
 def about() -> dict[str, Any]:
