@@ -23,26 +23,29 @@ def _moves(at_middle: float, at_top: float, num_moves: float = 1000.0) -> MoveCo
 
 
 @pytest.mark.parametrize(
-    ("at_middle", "at_top", "std_error", "is_grave"),
+    ("at_middle", "at_top", "std_error", "num_trips", "is_grave"),
     [
-        (0.02, 0.1, 0.05, True),
-        (0.02, 0.1, 0.3, False),  # less than half an error
-        (0.1, 0.1, 0.05, False),  # not more than on the way
-        (0.06, 0.1, 0.1, False),  # the excess is less than half an error
-        (0.0, 0.1, np.inf, False),  # without an error there is another verdict
-        (0.0, 0.009, 0.001, False),  # nine are too few
+        (0.02, 0.1, 0.05, 100.0, True),  # √(0.08/100) is 0.028
+        (0.02, 0.1, 0.06, 100.0, False),  # less than half an error
+        (0.02, 0.1, 0.05, 200.0, False),  # known better, from more visits
+        (0.1, 0.1, 0.001, 1.0, False),  # not more than on the way
+        (0.09, 0.1, 0.001, 1.0, False),  # hardly more
+        (0.0, 0.1, np.inf, 0.0, False),  # without an error there is another verdict
+        (0.0, 0.1, 0.3, 0.0, True),  # without a round trip nothing is known of it
+        (0.0, 0.0018, 1e-6, 1.0, False),  # nine are too few
     ],
 )
-def test_what_an_answer_can_bear(at_middle, at_top, std_error, is_grave):
-    """Kills: each of the three conditions left out."""
-    assert (divergent(_moves(at_middle, at_top), EVEN, std_error) is not None) is is_grave
+def test_what_an_answer_can_bear(at_middle, at_top, std_error, num_trips, is_grave):
+    """Kills: each of the conditions left out, p in place of √(p/n), a division by 0."""
+    assert (divergent(_moves(at_middle, at_top), EVEN, std_error, num_trips) is not None) is is_grave
 
 
 def test_the_finding_and_the_words_say_how_many():
-    found = divergent(_moves(0.02, 0.1), EVEN, 0.05)
+    found = divergent(_moves(0.02, 0.1), EVEN, 0.05, 100.0)
     assert found is not None
     assert found.verdict is Verdict.DIVERGENT
     assert "0.1 of the trajectories at the target diverged, 0.02 at the middle rungs" in found.seen
+    assert "after 100 round trips log Z may be off by 0.028 nats, and its error is 0.05" in found.seen
     words = divergences_in_words(_moves(0.0, 0.1))
     assert words.startswith("3500 of 20000 trajectories diverged and were rejected")
     assert divergences_in_words(None) == divergences_in_words(_moves(0.0, 0.0, 0.0)) == ""

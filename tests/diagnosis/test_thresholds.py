@@ -111,11 +111,13 @@ def one_decides(share: float, num_units: int) -> bool:
     return rts_after_equilibration.unsure(errors(), num_units, np.sqrt(share * num_units), 1000) is not None
 
 
-def diverges(at_top: float, at_middle: float = 0.0, std_error: float = 0.01, num_moves: float = 1e5) -> bool:
+def diverges(
+    at_top: float, at_middle: float = 0.0, std_error: float = 0.01, num_moves: float = 1e5, trips: float = 1.0
+) -> bool:
     shares = np.zeros(20)
     shares[10:15], shares[15:] = at_middle, at_top
     counts = MoveCounts(np.full(20, num_moves), np.full(20, 0.6 * num_moves), shares * num_moves)
-    return divergence.divergent(counts, EVEN, std_error) is not None
+    return divergence.divergent(counts, EVEN, std_error, trips) is not None
 
 
 def skewed(skewness: float, num_units: int) -> bool:
@@ -325,8 +327,8 @@ THRESHOLDS = (
     # Twenty chains: √(15.1 · 6/20) = 2.128 by chance.
     Threshold(tails, "_CHANCE", beside(lambda skewness: skewed(skewness, 20), 2.12, 2.14), UP),
     Threshold(divergence, "MIN_DIVERGENT", beside(lambda share: diverges(share, 0.0, 1e-6, 1e4), 9e-4, 11e-4), UP),
-    Threshold(divergence, "MAX_BIAS", beside(lambda share: diverges(share, 0.0, 0.1), 0.049, 0.051), UP),
-    Threshold(divergence, "MAX_BIAS", beside(lambda share: diverges(share, 0.05, 0.1), 0.099, 0.101), UP),
+    Threshold(divergence, "MAX_BIAS", beside(lambda se: diverges(0.09, 0.0, se, trips=900.0), 0.021, 0.019), UP),
+    Threshold(divergence, "MAX_BIAS", beside(lambda se: diverges(0.14, 0.05, se, trips=900.0), 0.021, 0.019), UP),
     Threshold(divergence, "MIN_RISE", beside(lambda share: diverges(share, 0.1), 0.14, 0.16), UP),
     Threshold(equilibration, "_EVIDENCE", beside(beyond, 1.9, -2.1), UP),
     Threshold(knots, "MIN_EXCESS", beside(lambda rarer: stretches(ladder_counts(rarer)), 0.13, 0.15), DOWN),

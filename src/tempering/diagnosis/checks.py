@@ -122,7 +122,9 @@ def diagnose(
         None if annealed is None else _disagrees(answer, annealed, num_sweeps),
         relaxing(drift, twice_as_many(num_sweeps)),
         None if recording.moves is None else _frozen(recording.moves),
-        None if recording.moves is None else divergent(recording.moves, stats.log_rung_mass, answer.std_error),
+        None
+        if recording.moves is None
+        else divergent(recording.moves, stats.log_rung_mass, answer.std_error, float(trips.sum())),
         None if recording.moves is None else heavy_contributions(answer, num_sweeps),
     )  # fmt: skip
     return Diagnosis(found, float(trips.mean()), drift, rungs)

@@ -3,7 +3,8 @@
 A divergent trajectory is rejected like any bad proposal, so the law that is sampled stays right. But a region in which
 trajectories fail is hardly moved through. Chains still come to it through the lower rungs, as long as it can be reached
 there. So divergences that are as frequent half-way up, such as those of far-out draws of the base, only cost time.
-What is more frequent at the target belongs to its own shape, such as the neck of a funnel, and may hide part of it.
+What is more frequent at the target belongs to its own shape, such as the neck of a funnel. How much of the target is
+there is known only from the chains that came through the lower rungs, about once in a round trip.
 """
 
 import numpy as np
@@ -19,17 +20,20 @@ MAX_BIAS = 0.5  # standard errors: with a bias of so many an interval of 95 % ho
 _MIDDLE = (0.5, 0.75)  # of the ladder, by prior mass
 
 
-def divergent(moves: MoveCounts, log_rung_mass: HostPerRung, std_error: float) -> Finding | None:
+def divergent(
+    moves: MoveCounts, log_rung_mass: HostPerRung, std_error: float, num_round_trips: float
+) -> Finding | None:
     """The finding for divergences at the target that the answer cannot bear.
 
-    A region that chains miss is taken to be as heavy as the share of trajectories that fail at the target, less the
-    share that fails at the middle rungs, through which chains do come. Without it log Z would be too low by about that
-    excess in nats, which must be less than half of the standard error.
+    The region that only round trips come to is taken to be as heavy as the share p of trajectories that fail at the
+    target, less the share that fails at the middle rungs. A mass p that is known from n independent visits has an error
+    of √(p/n), which is that of log Z in nats. It must be less than half of the standard error.
 
     Args:
         moves: How the moves of a run went.
         log_rung_mass: The log of the share of draws that each rung is meant to have.
         std_error: The standard error of log Z.
+        num_round_trips: Of all chains together.
 
     Returns:
         The finding; None if divergences at the target are few, or hardly more frequent there than at the middle rungs.
@@ -39,12 +43,17 @@ def divergent(moves: MoveCounts, log_rung_mass: HostPerRung, std_error: float) -
     is_middle = (place > _MIDDLE[0]) & (place < _MIDDLE[1])
     at_top, at_middle = _share(moves, np.arange(len(prior)) >= len(prior) - num_top), _share(moves, is_middle)
     num_at_top = moves.num_divergent[-num_top:].sum()
-    excess = at_top - at_middle
-    if num_at_top < MIN_DIVERGENT or at_top <= MIN_RISE * at_middle or not excess > MAX_BIAS * std_error:
+    if num_at_top < MIN_DIVERGENT or at_top <= MIN_RISE * at_middle:
+        return None
+    risked = float(np.sqrt((at_top - at_middle) / max(num_round_trips, 1.0)))
+    if not risked > MAX_BIAS * std_error:
         return None
     seen = f"{at_top:.2g} of the trajectories at the target diverged, {at_middle:.2g} at the middle rungs"
-    risk = f"log Z may be too low by {excess:.2g} nats, and its error is {std_error:.2g}"
-    return Finding(Verdict.DIVERGENT, f"{seen}: {risk}", "take a smaller step, `move=tp.HMC(0.01)`, or rescale x")
+    risk = f"after {num_round_trips:.0f} round trips log Z may be off by {risked:.2g} nats"
+    return Finding(
+        Verdict.DIVERGENT, f"{seen}: {risk}, and its error is {std_error:.2g}",
+        "take a smaller step, `move=tp.HMC(0.01)`, or rescale x",
+    )  # fmt: skip
 
 
 def divergences_in_words(moves: MoveCounts | None) -> str:
