@@ -1,6 +1,6 @@
 """The evidence of five posteriors by this package and five others: errors, claimed errors, seconds.
 
-    python benchmarks/evidence.py [--runs 5] [--seconds 10] [--limit 60] [--only "d = 10"] [--peers dynesty jaxns]
+    python benchmarks/evidence.py [--runs 5] [--seconds 10] [--limit 90] [--only "d = 10"] [--peers dynesty jaxns]
 
 Every package has a process of its own for every posterior. Its first run compiles. It begins runs until it has made
 `--runs` later ones, or `--seconds` have gone by; after `--limit` seconds it is ended. A package that did not end for 30
@@ -26,7 +26,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=5, help="of each package and posterior, besides the first")
     parser.add_argument("--seconds", type=float, default=10.0, help="after which no run is begun")
-    parser.add_argument("--limit", type=float, default=60.0, help="seconds after which a process is ended")
+    parser.add_argument("--limit", type=float, default=90.0, help="seconds after which a process is ended")
     parser.add_argument("--only", default="", help="part of a posterior's name")
     parser.add_argument("--peers", nargs="+", default=list(evidence_peers.PEERS), choices=list(evidence_peers.PEERS))
     parser.add_argument("--alone", nargs=2, metavar=("PACKAGE", "POSTERIOR"), help="print the runs of one process")

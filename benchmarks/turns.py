@@ -1,5 +1,6 @@
 """What benchmarks share: rows that take turns, and packages in processes of their own with a time limit."""
 
+import contextlib
 import importlib.metadata
 import json
 import os
@@ -8,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +51,9 @@ def alone(script: str, arguments: list[str], limit: float) -> tuple[list[dict[st
     The process is ended after `limit` seconds; what it printed before is kept. Lines that are no JSON objects are not
     rows. None means that it came to its end.
     """
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        process = subprocess.Popen([sys.executable, script, *arguments], stdout=out, stderr=err, start_new_session=True)
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err, fresh_environment() as environment:
+        command = [sys.executable, script, *arguments]
+        process = subprocess.Popen(command, stdout=out, stderr=err, env=environment, start_new_session=True)
         try:
             code = process.wait(limit)
             reason = None if code == 0 else f"failed: {last_line(err)}"
@@ -60,6 +62,14 @@ def alone(script: str, arguments: list[str], limit: float) -> tuple[list[dict[st
             reason = f"did not end in {limit:.0f} s"
         out.seek(0)
         return [json.loads(line) for line in out if line.startswith("{")], reason
+
+
+@contextlib.contextmanager
+def fresh_environment() -> Iterator[dict[str, str]]:
+    """Without what JAX and PyTensor have compiled before: first runs are to be timed with compiling."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        kept = {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
+        yield kept | {"PYTENSOR_FLAGS": f"base_compiledir={folder}"}
 
 
 def stop(process: subprocess.Popen) -> None:
