@@ -33,6 +33,7 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.alone:
         print_runs(*asked.alone, asked.runs, asked.seconds)
+        turns.print_code()
         return
     problems = [name for name in evidence_problems.PROBLEMS if asked.only in name]
     truths = {name: evidence_problems.PROBLEMS[name]().log_z() for name in problems}

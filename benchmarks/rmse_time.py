@@ -42,6 +42,7 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.alone:
         {"ours": print_ours, "rbms": print_rbms}[asked.alone[0]](*map(int, asked.alone[1:]))
+        turns.print_code()
         return
     settings = [("ours", length) for length in asked.sweeps] + [("rbms", length) for length in asked.steps]
     rows: dict[str, list[dict[str, Any]]] = {NAMES[who] + str(length): [] for who, length in settings}

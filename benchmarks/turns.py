@@ -18,6 +18,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "experiments"))
 import repeats
 
+CODE = "code:"  # begins a line that is no row
+
 
 def in_turns(calls: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, np.ndarray]:
     """Seconds of each call: (round,). They take turns, so that a noisy machine disturbs them alike."""
@@ -61,7 +63,14 @@ def alone(script: str, arguments: list[str], limit: float) -> tuple[list[dict[st
             stop(process)
             reason = f"did not end in {limit:.0f} s"
         out.seek(0)
-        return [json.loads(line) for line in out if line.startswith("{")], reason
+        lines = out.readlines()
+    repeats._used_by_parts.update(entry for line in lines if line.startswith(CODE) for entry in line.split()[1:])
+    return [json.loads(line) for line in lines if line.startswith("{")], reason
+
+
+def print_code() -> None:
+    """At the end of a process of its own: the code of this package that it used, for the record of the table."""
+    print(CODE, repeats.ages.code_record())
 
 
 @contextlib.contextmanager

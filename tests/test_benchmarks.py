@@ -25,7 +25,7 @@ def script():
 def test_places_are_ranks(script):
     """Kills: a rank that counts from the other end, one that counts itself."""
     tables = script("peer_tables")
-    assert tables.place({"tempering": 2.0, "a": 1.0, "b": 3.0}) == "2nd of 3"
+    assert tables.place({"tempering": 2.0, "a": 1.0, "b": 3.0, "c": 4.0}) == "2nd of 4"
     assert [tables.ordinal(n) for n in (1, 3, 4, 11, 12, 21)] == ["1st", "3rd", "4th", "11th", "12th", "21st"]
 
 
@@ -75,9 +75,9 @@ def test_times_to_a_target_follow_squares_of_errors(script):
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch.jit, when rbms is imported
 def test_annealing_in_groups_is_that_of_rbms(script):
-    """The same seed gives what `compute_partition_function_ais` does, and that is near the exact log Z.
+    """The same seed gives what `compute_partition_function_ais` does.
 
-    Kills: a step too few, another base, an average of logarithms.
+    Kills: a step too few, weights between other models, an average of logarithms.
     """
     torch = pytest.importorskip("torch", reason="torch is not installed")
     ais = pytest.importorskip("rbms.partition_function.ais", reason="rbms is not installed")
@@ -88,9 +88,9 @@ def test_annealing_in_groups_is_that_of_rbms(script):
     params = BBRBM(**{name: torch.tensor(rng.normal(0, 0.7, shape), dtype=torch.float32)
                       for name, shape in shapes.items()})  # fmt: skip
     torch.manual_seed(1)
-    (ours,) = script("rmse_time").annealed_log_z(params, 40, 1)
+    (ours,) = script("rmse_time").annealed_log_z(params, 10, 1)
     torch.manual_seed(1)
-    assert ours == pytest.approx(ais.compute_partition_function_ais(100, 40, params), abs=1e-4)
+    assert ours == pytest.approx(ais.compute_partition_function_ais(100, 10, params), abs=1e-5)
 
 
 def test_exponents_are_those_of_powers(script):
