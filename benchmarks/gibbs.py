@@ -1,6 +1,6 @@
-"""What a sweep costs on a 784×500 RBM with 100 chains, side by side in one run.
+"""What a sweep costs on a 784×500 RBM with 100 and 1000 chains, side by side in one run.
 
-    python benchmarks/gibbs.py [--rounds 15] [--devices 2]
+    python benchmarks/gibbs.py [--rounds 15] [--devices 2] [--chains 100 1000]
 
 The rows are measured in turn, round after round, and compared by the medians of their ratios, so that a noisy
 machine disturbs them alike. Counted, not measured: a sweep needs two matrix products, 2 · 2 · 784 · 500 operations a
@@ -10,27 +10,22 @@ Writes benchmarks/results/gibbs.json.
 """
 
 import argparse
-import json
 import os
-import sys
-import time
 from collections.abc import Callable
-from pathlib import Path
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import turns
+from turns import repeats
 
 import tempering as tp
 from tempering.kernels import AbstractKernel
 from tempering.sampling import run_chains
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "experiments"))
-import repeats
-
-CHAINS = 100
 SWEEPS = 50  # per measurement
+PRODUCTS, PLAIN, RTS, TORCH = "two matrix products", "plain Gibbs sweep", "RTS sweep, K = 100", "plain sweep in torch"
 
 
 class PlainGibbs(AbstractKernel):
@@ -68,11 +63,11 @@ def load_rbm() -> tp.RBM:
     return tp.RBM(rng.normal(0, 0.15, (784, 500)), rng.normal(-1, 1, 784), rng.normal(-1, 1, 500))
 
 
-def runner(rbm: tp.RBM, num_rungs: int, kernel: AbstractKernel, record: Callable) -> Callable[[], None]:
+def runner(rbm: tp.RBM, num_rungs: int, num_chains: int, kernel: AbstractKernel, record: Callable) -> Callable:
     """A call that runs SWEEPS sweeps of all chains."""
     ladder = tp.Ladder.create(rbm.path("bias", tp.ladder.uniform_betas(num_rungs)))
-    keys = jax.random.split(jax.random.key(0), CHAINS)
-    states = tp.Position(jax.vmap(ladder.path.sample_base)(keys), jnp.full(CHAINS, num_rungs - 1, jnp.int32))
+    keys = jax.random.split(jax.random.key(0), num_chains)
+    states = tp.Position(jax.vmap(ladder.path.sample_base)(keys), jnp.full(num_chains, num_rungs - 1, jnp.int32))
 
     def call() -> None:
         for _ in run_chains(keys[0], ladder, kernel, record(ladder), states, num_steps=SWEEPS, block_steps=SWEEPS):
@@ -81,14 +76,24 @@ def runner(rbm: tp.RBM, num_rungs: int, kernel: AbstractKernel, record: Callable
     return call
 
 
-def torch_runner(rbm: tp.RBM) -> Callable[[], None] | None:
+def full_record(ladder: tp.Ladder) -> tp.stats.TemperingRecord:
+    """All statistics that `estimate` keeps."""
+    return tp.stats.TemperingRecord.empty(ladder, any_range=False, keep=tp.stats.Keep(tours=True))
+
+
+def rts_runner(rbm: tp.RBM, num_rungs: int, num_chains: int) -> Callable:
+    """RTS with all its statistics."""
+    return runner(rbm, num_rungs, num_chains, tp.SimulatedTempering(tp.BlockGibbs()), full_record)
+
+
+def torch_runner(rbm: tp.RBM, num_chains: int) -> Callable[[], None] | None:
     """The same plain sweep written with torch, where torch is installed."""
     try:
         import torch
     except ImportError:
         return None
     weights, vbias, hbias = (torch.tensor(a, dtype=torch.float32) for a in rbm.on_host())
-    v = (torch.rand(CHAINS, rbm.num_visible) < 0.2).float()
+    v = (torch.rand(num_chains, rbm.num_visible) < 0.2).float()
 
     def call() -> None:
         nonlocal v
@@ -100,56 +105,67 @@ def torch_runner(rbm: tp.RBM) -> Callable[[], None] | None:
     return call
 
 
+def numpy_runner(rbm: tp.RBM, num_chains: int) -> Callable[[], None]:
+    """The same plain sweep written with NumPy, in float32."""
+    weights, vbias, hbias = (np.asarray(a, np.float32) for a in rbm.on_host())
+    rng = np.random.default_rng(0)
+    v = (rng.random((num_chains, rbm.num_visible)) < 0.2).astype(np.float32)
+
+    def drawn(logits: np.ndarray) -> np.ndarray:
+        return (rng.random(logits.shape, np.float32) * (1 + np.exp(-logits)) < 1).astype(np.float32)
+
+    def call() -> None:
+        nonlocal v
+        for _ in range(SWEEPS):
+            v = drawn(drawn(v @ weights + hbias) @ weights.T + vbias)
+
+    return call
+
+
+def rows_of(rbm: tp.RBM, num_chains: int) -> dict[str, Callable[[], None]]:
+    """All rows of the table for one number of chains."""
+    nothing = lambda ladder: Nothing()  # noqa: E731
+    calls = {
+        PRODUCTS: runner(rbm, 100, num_chains, TwoProducts(tp.BlockGibbs()), nothing),
+        PLAIN: runner(rbm, 100, num_chains, PlainGibbs(tp.BlockGibbs()), nothing),
+        **{f"RTS sweep, K = {rungs}": rts_runner(rbm, rungs, num_chains) for rungs in (26, 100, 400, 1000)},
+        TORCH: torch_runner(rbm, num_chains),
+        "plain sweep in NumPy": numpy_runner(rbm, num_chains),
+    }
+    return {name: call for name, call in calls.items() if call is not None}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--devices", type=int, default=os.cpu_count())
+    parser.add_argument("--chains", type=int, nargs="+", default=[100, 1000])
     arguments = parser.parse_args()
     jax.config.update("jax_num_cpu_devices", arguments.devices)
     rbm = load_rbm()
-    tempered = tp.SimulatedTempering(tp.BlockGibbs())
-    full = lambda ladder: tp.stats.TemperingRecord.empty(ladder, any_range=False, keep=tp.stats.Keep(tours=True))  # noqa: E731
-    calls = {
-        "two matrix products": runner(rbm, 100, TwoProducts(tp.BlockGibbs()), lambda ladder: Nothing()),
-        "plain Gibbs sweep": runner(rbm, 100, PlainGibbs(tp.BlockGibbs()), lambda ladder: Nothing()),
-        **{f"RTS sweep, K = {rungs}": runner(rbm, rungs, tempered, full) for rungs in (26, 100, 400, 1000)},
-        "plain sweep in torch": torch_runner(rbm),
-    }
-    calls = {name: call for name, call in calls.items() if call is not None}
-    seconds = measure(calls, arguments.rounds)
-    report(seconds, arguments.devices)
+    rows: dict[str, dict[str, float]] = {}
+    for num_chains in arguments.chains:
+        seconds = turns.in_turns(rows_of(rbm, num_chains), arguments.rounds)
+        ending = "" if num_chains == arguments.chains[0] else f", {num_chains} chains"
+        rows |= {name + ending: row for name, row in compared(seconds).items()}
+    print("| sweep on 784×500 | ms | × plain | × RTS K = 100 |")
+    print("| --- | ---: | ---: | ---: |")
+    for name, row in rows.items():
+        print(f"| {name} | {row['milliseconds']:.2f} | {row['to_plain']:.2f} | {row['to_rts_100']:.2f} |")
+    turns.write("gibbs", {"devices": arguments.devices, "chains": arguments.chains, "rows": rows})
 
 
-def measure(calls: dict[str, Callable[[], None]], rounds: int) -> dict[str, np.ndarray]:
-    """Seconds per sweep: (round,) for each row, the rows taking turns."""
-    for call in calls.values():
-        call()  # compile
-    seconds: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(rounds):
-        for name, call in calls.items():
-            start = time.perf_counter()
-            call()
-            seconds[name].append((time.perf_counter() - start) / SWEEPS)
-    return {name: np.array(values) for name, values in seconds.items()}
-
-
-def report(seconds: dict[str, np.ndarray], devices: int) -> None:
-    plain, rts = seconds["plain Gibbs sweep"], seconds["RTS sweep, K = 100"]
-    rows = {
+def compared(seconds: dict[str, np.ndarray]) -> dict[str, dict[str, float]]:
+    """Milliseconds of a sweep, and medians of ratios within a round."""
+    plain, rts = seconds[PLAIN], seconds[RTS]
+    return {
         name: {
-            "milliseconds": float(np.median(values) * 1e3),
+            "milliseconds": float(np.median(values) * 1e3 / SWEEPS),
             "to_plain": float(np.median(values / plain)),
             "to_rts_100": float(np.median(values / rts)),
         }
         for name, values in seconds.items()
     }
-    print("| sweep of 100 chains, 784×500 | ms | × plain | × RTS K = 100 |")
-    print("| --- | ---: | ---: | ---: |")
-    for name, row in rows.items():
-        print(f"| {name} | {row['milliseconds']:.2f} | {row['to_plain']:.2f} | {row['to_rts_100']:.2f} |")
-    repeats.RESULTS.mkdir(parents=True, exist_ok=True)
-    about = repeats.about() | {"devices": devices}
-    (repeats.RESULTS / "gibbs.json").write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,30 +1,30 @@
-"""MBAR beside pymbar, solving and uncertainties together, and its peak memory at a million draws.
+"""MBAR beside pymbar and FastMBAR, solving and uncertainties together, and its peak memory at a million draws.
 
     python benchmarks/mbar.py [--rounds 3]
 
-Independent draws on a geometric path between two Gaussians in 20 dimensions, an equal number at each rung. The two take
-turns, so that a noisy machine disturbs them alike; pymbar runs its default protocol with JAX. Its first call compiles,
-so that first and later calls are compared apart. Memory is that of a process of its own. Writes
+Independent draws on a geometric path between two Gaussians in 20 dimensions, an equal number at each rung. The packages
+take turns, so that a noisy machine disturbs them alike. pymbar runs its default protocol with JAX; its first call
+compiles, so that first and later calls are compared apart. FastMBAR runs its default, Newton's method in float64 on the
+CPU; where it is not installed its columns are empty. Memory is that of a process of its own. Writes
 benchmarks/results/mbar.json.
 """
 
 import argparse
-import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
+from typing import Any
 
 import numpy as np
+import turns
+from turns import repeats
 
 import tempering as tp
 from tempering.estimators import mbar
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "experiments"))
-import repeats
-
+Solver = Callable[[], tuple[np.ndarray, np.ndarray]]  # log Z at every rung, and errors
 SIZES = ((100, 10_000), (300, 30_000))  # rungs, draws
 LARGE = (300, 1_000_000)
 DIMENSIONS, PRECISION = 20, 30.0  # of the target; the base is the standard Gaussian
@@ -40,11 +40,15 @@ def draws_of(num_rungs: int, num_draws: int) -> tuple[tp.stats.ReducedDraws, np.
     return tp.stats.ReducedDraws.on_geometric_path(delta, betas, rungs), -DIMENSIONS / 2 * np.log(precisions)
 
 
-def with_pymbar(draws: tp.stats.ReducedDraws) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
+def energies_of(draws: tp.stats.ReducedDraws) -> tuple[np.ndarray, np.ndarray]:
+    """Reduced energies (rung, draw), rungs rising along draws as both others want, and draws of each rung."""
+    return -(draws.matrix @ draws.features[:, 0].T), np.bincount(draws.rungs[:, 0])
+
+
+def with_pymbar(draws: tp.stats.ReducedDraws) -> Solver:
     import pymbar
 
-    reduced = -(draws.matrix @ draws.features[:, 0].T)  # (rung, draw), rungs rising along draws as pymbar wants
-    counts = np.bincount(draws.rungs[:, 0])
+    reduced, counts = energies_of(draws)
 
     def call() -> tuple[np.ndarray, np.ndarray]:
         result = pymbar.MBAR(reduced, counts).compute_free_energy_differences()
@@ -53,7 +57,21 @@ def with_pymbar(draws: tp.stats.ReducedDraws) -> Callable[[], tuple[np.ndarray, 
     return call
 
 
-def with_tempering(draws: tp.stats.ReducedDraws) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
+def with_fastmbar(draws: tp.stats.ReducedDraws) -> Solver | None:
+    try:
+        from FastMBAR import FastMBAR
+    except ImportError:
+        return None
+    reduced, counts = energies_of(draws)
+
+    def call() -> tuple[np.ndarray, np.ndarray]:
+        result = FastMBAR(reduced, counts, cuda=False)
+        return -result.DeltaF[0], result.DeltaF_std[0]
+
+    return call
+
+
+def with_tempering(draws: tp.stats.ReducedDraws) -> Solver:
     def call() -> tuple[np.ndarray, np.ndarray]:
         answer = mbar(draws)
         assert answer.verdict.is_good, answer.findings
@@ -62,29 +80,37 @@ def with_tempering(draws: tp.stats.ReducedDraws) -> Callable[[], tuple[np.ndarra
     return call
 
 
-def timed(call: Callable) -> tuple[float, tuple[np.ndarray, np.ndarray]]:
-    start = time.perf_counter()
-    answer = call()
-    return time.perf_counter() - start, answer
-
-
-def compare(num_rungs: int, num_draws: int, rounds: int) -> dict[str, float]:
+def compare(num_rungs: int, num_draws: int, rounds: int) -> dict[str, float | None]:
     draws, _ = draws_of(num_rungs, num_draws)
-    ours, theirs = with_tempering(draws), with_pymbar(draws)
-    seconds = np.empty((rounds + 1, 2))
-    for i in range(rounds + 1):
-        seconds[i, 0], (values, errors) = timed(ours)
-        seconds[i, 1], (their_values, their_errors) = timed(theirs)
-    ratios = seconds[:, 1] / seconds[:, 0]
+    calls = {"ours": with_tempering(draws), "pymbar": with_pymbar(draws), "fastmbar": with_fastmbar(draws)}
+    calls = {name: call for name, call in calls.items() if call is not None}
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    answers: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+    for _ in range(rounds + 1):
+        for name, call in calls.items():
+            taken, answers[name] = turns.timed(call)
+            seconds[name].append(taken)
+    row: dict[str, float | None] = {
+        "rungs": num_rungs, "draws": num_draws, "seconds": float(np.median(seconds["ours"][1:])),
+    }  # fmt: skip
+    for name in ("pymbar", "fastmbar"):
+        row |= beside(name, seconds, answers)
+    return row
+
+
+def beside(name: str, seconds: dict[str, list[float]], answers: dict[str, Any]) -> dict[str, float | None]:
+    """What the table says of another package, or nothing where it is not installed."""
+    if name not in seconds:
+        parts = ("seconds", "to_ours_first", "to_ours_later", "largest_difference", "largest_difference_of_errors")
+        return {f"{name}_{part}": None for part in parts}
+    ratios = np.array(seconds[name]) / np.array(seconds["ours"])
+    (values, errors), (their_values, their_errors) = answers["ours"], answers[name]
     return {
-        "rungs": num_rungs,
-        "draws": num_draws,
-        "seconds": float(np.median(seconds[1:, 0])),
-        "pymbar_seconds": float(np.median(seconds[1:, 1])),
-        "pymbar_to_ours_first": float(ratios[0]),
-        "pymbar_to_ours_later": float(np.median(ratios[1:])),
-        "largest_difference": float(np.abs(values - their_values).max()),
-        "largest_difference_of_errors": float(np.abs(errors - their_errors).max()),
+        f"{name}_seconds": float(np.median(seconds[name][1:])),
+        f"{name}_to_ours_first": float(ratios[0]),
+        f"{name}_to_ours_later": float(np.median(ratios[1:])),
+        f"{name}_largest_difference": float(np.abs(values - their_values).max()),
+        f"{name}_largest_difference_of_errors": float(np.abs(errors - their_errors).max()),
     }
 
 
@@ -118,21 +144,11 @@ def main() -> None:
     peak = peak_megabytes()
     large_seconds = time.perf_counter() - start
     rows = [compare(*size, arguments.rounds) for size in SIZES]
-    print("| K | N | s | pymbar's s | × first call | × later calls | difference |")
-    print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for row in rows:
-        print(
-            f"| {row['rungs']} | {row['draws']} | {row['seconds']:.2f} | {row['pymbar_seconds']:.2f} | "
-            f"{row['pymbar_to_ours_first']:.1f} | {row['pymbar_to_ours_later']:.1f} | {row['largest_difference']:.0e} |"
-        )
+    repeats.print_table({f"K = {row['rungs']}": row for row in rows})
     print(f"K = {LARGE[0]}, N = {LARGE[1]}: {peak:.0f} MB at most, {large_seconds:.0f} s with making the data")
-    content = {
-        "about": repeats.about(),
-        "rows": rows,
-        "large": {"rungs": LARGE[0], "draws": LARGE[1], "peak_megabytes": peak, "seconds": large_seconds},
-    }
-    repeats.RESULTS.mkdir(parents=True, exist_ok=True)
-    (repeats.RESULTS / "mbar.json").write_text(json.dumps(content, indent=1) + "\n")
+    large = {"rungs": LARGE[0], "draws": LARGE[1], "peak_megabytes": peak, "seconds": large_seconds}
+    versions = {name: turns.version_of(name) for name in ("pymbar", "FastMBAR")}
+    turns.write("mbar", {"versions": versions, "rows": rows, "large": large})
 
 
 if __name__ == "__main__":

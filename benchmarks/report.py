@@ -14,8 +14,10 @@ from typing import Any
 
 from scipy.stats import binomtest
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "experiments"))
 import ages
+import peer_tables
 
 from tempering.paper.figure7 import BOTH_WAYS
 from tempering.paper.runs import REFERENCE_500
@@ -89,8 +91,11 @@ def page() -> str:
         if_run("mnist_training", mnist_training),
         if_run("tracking_cost", tracking_cost),
         *(if_run(f"paper_fig{number}", partial(reproduced, f"paper_fig{number}")) for number in range(1, 9)),
-        mbar(),
-        cost(),
+        beside_others("evidence", peer_tables.evidence),
+        beside_others("rmse_time", peer_tables.rmse_time),
+        beside_others("mbar", peer_tables.mbar),
+        beside_others("gibbs", peer_tables.cost),
+        beside_others("growth", peer_tables.growth),
         if_run("gpu_sweeps", gpu_sweeps),
         if_run("gpu_calls", gpu_calls),
         memory(),
@@ -522,34 +527,13 @@ def exact_answers() -> str:
     return section("Models of every kind", text, content["about"], table(header, rows))
 
 
-def mbar() -> str:
-    content = load("mbar")
-    rows = [
-        [
-            str(row["rungs"]), str(row["draws"]), f"{row['seconds']:.2f}", f"{row['pymbar_to_ours_first']:.1f}",
-            f"{row['pymbar_to_ours_later']:.1f}", f"{row['largest_difference']:.0e}",
-            f"{row['largest_difference_of_errors']:.0e}",
-        ]
-        for row in content["rows"]
-    ]  # fmt: skip
-    large = content["large"]
-    header = ["rungs", "draws", "seconds", "pymbar, first call, ×", "later calls, ×", "log Z differs", "errors differ"]
-    text = (
-        "MBAR with its errors beside pymbar 4, in turns in one process; pymbar compiles in its first call. With "
-        f"{large['rungs']} rungs and {large['draws']} draws the peak memory of a process of its own is "
-        f"{large['peak_megabytes']:.0f} MB, and it takes {large['seconds']:.0f} seconds."
-    )
-    return section("MBAR", text, content["about"], table(header, rows))
-
-
-def cost() -> str:
-    content = load("gibbs")
-    rows = [
-        [name, f"{row['milliseconds']:.2f}", f"{row['to_plain']:.2f}", f"{row['to_rts_100']:.2f}"]
-        for name, row in content["rows"].items()
-    ]
-    text = "One sweep of 100 chains on the 784×500 RBM; ratios are medians over rounds in which the rows take turns."
-    return section("What a sweep costs", text, content["about"], table(["", "ms", "× plain", "× RTS K = 100"], rows))
+def beside_others(name: str, make: Callable[[dict[str, Any]], peer_tables.Table]) -> str:
+    """Nothing where it has not been run."""
+    if not (RESULTS / f"{name}.json").exists():
+        return ""
+    content = load(name)
+    title, text, header, rows = make(content)
+    return section(title, text, content["about"], table(header, rows))
 
 
 def gpu_sweeps() -> str:
