@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from tempering import _defaults
-from tempering._errors import InputError, check_count
+from tempering._errors import InputError, check_count, check_seed
 from tempering.api.memory import check_rungs, check_sweeps
 from tempering.estimators.methods import METHODS, RunKind
 from tempering.kernels import AbstractMove
@@ -78,8 +78,7 @@ class Settings:
             check_sweeps(name, getattr(self, name))
         if isinstance(self.num_rungs, int):
             check_rungs(self.num_rungs)
-        if not isinstance(self.seed, int) or not 0 <= self.seed < 2**32:
-            raise InputError(f"`seed` must be a whole number from 0 to 2³² − 1; got {self.seed!r}.")
+        check_seed(self.seed)
         if self.method not in _METHODS:
             raise InputError(f"`method` must be one of {', '.join(_METHODS)}; got {self.method!r}.")
         if not isinstance(self.warmup, AbstractWarmup):

@@ -21,7 +21,7 @@ def compare_command(
     model: common.ModelFile = None,
     names: common.NamesFlag = None,
     methods: Annotated[str, Option(help="all, or names with commas between them.")] = "all",
-    budget: Annotated[int | None, Option(help="Sweeps per chain in all, the same for each method.")] = None,
+    budget: Annotated[int | None, common.count_option("Sweeps per chain in all, the same for each method.")] = None,
     base: common.BaseFlag = None,
     data: Annotated[str | None, Option(help="FILE of data from which RAISE starts.")] = None,
     binarize: common.BinarizeFlag = None,

@@ -30,7 +30,7 @@ def sample_command(
     binarize: common.BinarizeFlag = None,
     chains: common.ChainsFlag = _defaults.NUM_CHAINS,
     sweeps: Annotated[
-        int | None, Option(help="Sweeps per chain after the warm-up; by default until log Z is known.")
+        int | None, common.count_option("Sweeps per chain after the warm-up; by default until log Z is known.")
     ] = None,
     out: Annotated[Path, Option(help="FILE.npz for draws, FILE.png for a picture of them.")] = Path("draws.npz"),
     image: reporting.ImageFlag = None,
