@@ -224,8 +224,8 @@ def test_a_mistake_is_one_line_and_status_2(estimate, files, arguments):
 
 
 @pytest.mark.parametrize(("arguments", "line"), [
-    ("--sweeps 1e20", "--sweeps must be at most 2147483647, the most steps that are counted; got 100000000000000000000: "
-     "give --sweeps 1000000 or fewer."),
+    ("--sweeps 1e20", "--sweeps must be at most 2147483647, the most steps that are counted; got "
+     "100000000000000000000: give --sweeps 1000000 or fewer."),
     ("--rungs 1e6", "--rungs 1000000 needs at least 80 TB of memory, and there are 1 GB: --rungs 2000 fits."),
     ("--chains 1e3.5", "Invalid value for '--chains': '1e3.5' is not a whole number."),
     ("--chains 1e-3", "Invalid value for '--chains': '1e-3' is not a whole number."),

@@ -28,7 +28,8 @@ def estimate_command(
     binarize: common.BinarizeFlag = None,
     chains: common.ChainsFlag = _defaults.NUM_CHAINS,
     sweeps: Annotated[
-        int | None, common.count_option("Sweeps per chain after the warm-up; by default until --target-error is reached.")
+        int | None,
+        common.count_option("Sweeps per chain after the warm-up; by default until --target-error is reached."),
     ] = None,
     rungs: common.RungsFlag = None,
     path: paths.PathFlag = paths.GEOMETRIC,
