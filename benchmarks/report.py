@@ -91,6 +91,7 @@ def page() -> str:
         cost(),
         if_run("gpu_sweeps", gpu_sweeps),
         if_run("gpu_calls", gpu_calls),
+        if_run("processes", processes),
         memory(),
         bits(),
     ]
@@ -548,6 +549,22 @@ def gpu_calls() -> str:
     )
     header = ["", "sweeps", "first call, s", "second call, s", "host memory, GB", "verdict"]
     return section("What a call costs on a GPU", text, content["about"], table(header, rows))
+
+
+def processes() -> str:
+    content = load("processes")
+    rows = [
+        [f"{name} on {name} core{'s' * (name == 'two')}", f"{row['sweeps_per_second']:.0f}",
+         f"{row['processor_seconds']:.1f}"]
+        for name, row in content["rows"].items()
+    ]  # fmt: skip
+    text = (
+        "Sweeps of 200 chains of a 784×500 RBM with 100 rungs, by processes that are bound to a core each. In "
+        f"{len(content['rounds'])} rounds, in which they take turns, two do {content['ratio']:.2f} × the sweeps a "
+        f"second of one, by the median. The load of the machine before was {content['load_before']:.1f}."
+    )
+    header = ["processes", "sweeps a second", "processor seconds a thousand sweeps"]
+    return section("Two processes", text, content["about"], table(header, rows))
 
 
 def memory() -> str:

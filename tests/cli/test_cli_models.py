@@ -303,5 +303,5 @@ def test_help_names_every_kind_of_model(tempering):
     for command in ("estimate", "compare"):
         status, out, _ = tempering(command, "--help")
         assert status == 0
-        for word in ("FILE.npz", "FILE.mat", "FILE.py:NAME", "mixture", "ising:"):
+        for word in ("FILE.npz", "FILE.mat", "FILE.py:NAME", "whose code is run", "mixture", "ising:"):
             assert word in out

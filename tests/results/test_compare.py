@@ -58,7 +58,7 @@ def test_the_json_has_what_scripts_look_for(everything):
 @pytest.mark.parametrize("width", [40, 200])
 def test_a_comparison_is_whole_on_any_terminal(everything, width, monkeypatch, capsys):
     """Kills: a log Z of which a narrow terminal shows two digits, and flags that another command has."""
-    coarse = Finding(Verdict.COARSE, "the rule is off", "use `method=\"rts\"`")
+    coarse = Finding(Verdict.COARSE, "the rule is off", 'use `method="rts"`')
     entry = everything.entries[0]
     told = dataclasses.replace(entry, run_findings=(coarse,))
     side = SideBySide(0, (told, *everything.entries[1:]))

@@ -38,9 +38,9 @@ _LONGEST = 2000  # bytes of a refusal that processes tell each other
 _BASE_WORDS = ("uniform", "bias", "field")  # anything else is a file
 
 _MODELS = (
-    "FILE.npz, FILE.npz:NAME, FILE.safetensors, FILE.h5 or FILE.mat for an RBM; FILE.py:NAME for a model of your own; "
-    "mixture; ising:ROWSxCOLUMNS:COUPLING; potts:ROWSxCOLUMNS:COLOURS:COUPLING; boltzmann:BITS:SCALE; "
-    "rbm:VISIBLExHIDDEN:SCALE; none: a small example."
+    "FILE.npz, FILE.npz:NAME, FILE.safetensors, FILE.h5 or FILE.mat for an RBM; FILE.py:NAME for a model of your own, "
+    "whose code is run; mixture; ising:ROWSxCOLUMNS:COUPLING; potts:ROWSxCOLUMNS:COLOURS:COUPLING; "
+    "boltzmann:BITS:SCALE; rbm:VISIBLExHIDDEN:SCALE; none: a small example."
 )
 _BASES = "Where tempering starts: uniform, bias or FILE of data for an RBM, uniform or field for Ising."
 _LADDERS = "auto, adaptive, adaptive:rejection, uniform, power:P, geometric:SMALLEST, or numbers b0,b1,...,1."
