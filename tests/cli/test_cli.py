@@ -210,7 +210,8 @@ def test_devices_do_not_change_the_answer(launch, tempering):
     "--max-sweeps 0", "--max-time 10x", "--sweeps 1000 --target-error 0.1 --max-sweeps 999",
     "--target-error 0.1 --max-time 10x", "--target-error 0.1 --max-time m",
     "--target-error 0.1 --max-time -5", "--rungs many", "--rungs 2.5",
-    "--path straight", "--path moments:1", "--path geometric:3", "ising:2x2:0.3 --path moments",
+    "--path straight", "--path moments:1", "--path moments:²", "--path moments:100000000000",
+    "--warmup iterations:20:3000000000", "--path geometric:3", "ising:2x2:0.3 --path moments",
     "--nonsense", "--out", "--resume", "--out {}/easy.npz", "a b",
 ])  # fmt: skip
 def test_a_mistake_is_one_line_and_status_2(estimate, files, arguments):

@@ -9,7 +9,7 @@ import numpy as np
 
 from tempering import _defaults
 from tempering._errors import InputError, check_count, check_seed
-from tempering.api.memory import check_rungs, check_sweeps
+from tempering.api.memory import MOST_SWEEPS, check_rungs, check_sweeps
 from tempering.estimators.methods import METHODS, RunKind
 from tempering.kernels import AbstractMove
 from tempering.ladder import LadderRule, checked_betas
@@ -151,6 +151,8 @@ def _named_warmup(name: object) -> AbstractWarmup:
             f'such as "iterations:{_defaults.ITERATIONS}:{_defaults.ITERATION_SWEEPS}"; got {name!r}.'
         )
     most, sweeps = (*map(int, numbers), _defaults.ITERATION_SWEEPS)[:2]
+    if max(most, sweeps) > MOST_SWEEPS:
+        raise InputError(f"`warmup` asks for more than {MOST_SWEEPS} iterations or sweeps of one; got {name!r}.")
     return InitialIterations(max_iterations=most, steps=sweeps)
 
 
