@@ -4,7 +4,7 @@ BIN := .venv/bin
 # What is never imported need not be compiled to bytecode: most files of the larger packages.
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: demo test lint style types pytest study study-soak study-faults fuzz audit docs dist clean
+.PHONY: demo test lint style types pytest study study-soak study-faults study-disk fuzz audit docs dist clean
 
 # log Z on the terminal, and a page with its pictures.
 demo: .venv/demo
@@ -41,6 +41,10 @@ study-soak: .venv/dev
 study-faults: .venv/dev
 	$(BIN)/python experiments/killed_runs.py
 	$(BIN)/python experiments/damaged_files.py
+
+# A full disk, and a read-only directory; as root, since it mounts small file systems.
+study-disk: .venv/dev
+	$(BIN)/python experiments/full_disk.py
 
 fuzz: .venv/dev
 	$(BIN)/python scripts/fuzz_readers.py --write

@@ -98,8 +98,10 @@ def page() -> str:
         beside_others("growth", peer_tables.growth),
         if_run("gpu_sweeps", gpu_sweeps),
         if_run("gpu_calls", gpu_calls),
+        if_run("processes", processes),
         memory(),
         bits(),
+        faults(),
     ]
     return "\n".join(section for section in sections if section)
 
@@ -569,6 +571,22 @@ def gpu_calls() -> str:
     return section("What a call costs on a GPU", text, content["about"], table(header, rows))
 
 
+def processes() -> str:
+    content = load("processes")
+    rows = [
+        [f"{name} on {name} core{'s' * (name == 'two')}", f"{row['sweeps_per_second']:.0f}",
+         f"{row['processor_seconds']:.1f}"]
+        for name, row in content["rows"].items()
+    ]  # fmt: skip
+    text = (
+        "Sweeps of 200 chains of a 784×500 RBM with 100 rungs, by processes that are bound to a core each. In "
+        f"{len(content['rounds'])} rounds, in which they take turns, two do {content['ratio']:.2f} × the sweeps a "
+        f"second of one, by the median. The load of the machine before was {content['load_before']:.1f}."
+    )
+    header = ["processes", "sweeps a second", "processor seconds a thousand sweeps"]
+    return section("Two processes", text, content["about"], table(header, rows))
+
+
 def memory() -> str:
     content = load("memory")
     rows = [[sweeps, f"{peak:.0f}"] for sweeps, peak in content["peak_megabytes"].items()]
@@ -581,6 +599,55 @@ def bits() -> str:
     rows = [[name, f"`{value}`"] for name, value in content["log_z"].items()]
     text = "log Z of a run of 400 sweeps as printed, however it was cut, killed, resumed or spread over devices."
     return section("The same bits", text, content["about"], table(["run", "log Z"], rows))
+
+
+def faults() -> str:
+    """What runs and readers survived. Each record is of one long study, which `make study` does not repeat."""
+    killed, damaged, disks, readers, soaked = (
+        {name: told for name, told in json.loads((RESULTS / f"{study}.json").read_text()).items() if name != "about"}
+        for study in ("killed_runs", "damaged_files", "full_disk", "fuzz", "soak")
+    )
+    stages = [stage for found in disks.values() for stage in found]
+    rows = [
+        [f"one run of `{name}`, resumed after every signal", in_words(told["signals"]),
+         f"{'the same' if told['same_bits'] else 'OTHER'} bits in the end, {len(told['problems'])} problems",
+         "killed_runs"]
+        for name, told in killed.items()
+    ]  # fmt: skip
+    rows += [
+        ["every kind of file of a run", f"{2 * count('faults', damaged)} flipped bits and cuts of {len(damaged)} kinds",
+         f"{count('same', damaged)} as before or the state before, {count('refused', damaged)} refused in a line, "
+         f"{count('wrong', damaged)} wrong numbers, {count('other errors', damaged)} other errors", "damaged_files"],
+        ["a full disk, and a read-only directory", f"{len(stages)} stages of `estimate` and `train`",
+         f"{sum(stage['refused'] and stage['one line'] for stage in stages)} refused in a line, "
+         f"{sum(stage['same bits'] for stage in stages)} resumed to the same bits, at most "
+         f"{max(stage['blocks lost'] for stage in stages)} blocks lost", "full_disk"],
+        ["every reader of files", f"{min(told['inputs'] for told in readers.values()):,} mutated inputs or more for "
+         f"each of {len(readers)} readers",
+         f"{count('failures', readers)} failures, at most {max(t['peak_megabytes'] for t in readers.values())} MB",
+         "fuzz"],
+    ]  # fmt: skip
+    rows += [
+        [f"a long run of `{name}`", f"{soaked['minutes']:.0f} minutes",
+         f"memory {told['memory_drift']:+.1%} from the first half to the second, {told['median_megabytes'][1]:.0f} MB",
+         "soak"]
+        for name, told in soaked.items() if name != "minutes"
+    ]  # fmt: skip
+    text = (
+        "Signals came while runs started, sampled and wrote. `make study-faults`, `make study-disk`, `make fuzz` and "
+        "`make study-soak` make these records again; they are files in `benchmarks/results`."
+    )
+    header = ["", "what was done", "what came of it", "record"]
+    return f"## What runs survive\n\n{text}\n\n{table(header, rows)}"
+
+
+def count(name: str, records: dict[str, Any]) -> int:
+    """The sum over records of a number, or of the length of a list."""
+    return sum(len(told[name]) if isinstance(told[name], list) else told[name] for told in records.values())
+
+
+def in_words(counts: dict[str, int]) -> str:
+    return " and ".join(f"{number} {name}s" for name, number in counts.items())
 
 
 def section(title: str, text: str, about: dict[str, str], body: str) -> str:

@@ -9,7 +9,7 @@ docs/scale.md on some sizes, and checked on others. Writes benchmarks/results/sc
 import argparse
 import json
 import os
-import platform
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "experiments"))
+import repeats
 
 import tempering as tp
 from tempering.sampling import run_chains
@@ -109,8 +112,14 @@ def main() -> None:
     ]
     for row in checked:
         print(row, flush=True)
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, jax {jax.__version__}, load {os.getloadavg()[0]:.1f}"
-    told = {"machine": machine, "sweeps": SWEEPS, "bytes": counted, "coefficients": fitted.tolist(), "times": checked}
+    told = {
+        "about": repeats.about(),
+        "load": os.getloadavg()[0],
+        "sweeps": SWEEPS,
+        "bytes": counted,
+        "coefficients": fitted.tolist(),
+        "times": checked,
+    }
     RECORD.write_text(json.dumps(told, indent=1) + "\n")
 
 

@@ -1,6 +1,6 @@
 """Every kind of file that a run writes, with 100 flipped bits and 100 cuts each: no wrong number, and no traceback.
 
-    python experiments/damaged_files.py [--faults 100]
+    python experiments/damaged_files.py [--faults 100] [--only details.npz]
 
 A damaged file is read as its reader does: a run is resumed from a checkpoint, a result or a model is loaded, metrics
 are taken up, a report is made. Each must give what it gave before, or the previous good state where there is one, or be
@@ -22,10 +22,12 @@ from typing import Any
 
 import jax
 import numpy as np
+import repeats
 
 import tempering as tp
 from tempering.cli.reporting import save_training
 from tempering.report import directory_report
+from tempering.results import Details
 from tempering.sampling.directory import MALFORMED, unsealed
 from tempering.training import RunSettings, TrainingRun
 from tempering.training.metrics import read_metrics
@@ -81,6 +83,13 @@ def taken_up_metrics(written: list[Any], folder: Path) -> Any:
     return all(row in written for row in read_metrics(folder / "metrics.jsonl"))
 
 
+def read_details(folder: Path) -> Any:
+    """As a report reads it."""
+    found = Details.read(folder)
+    arrays = {**found.arrays, **found.find_draws()}
+    return {name: np.asarray(array).tobytes() for name, array in arrays.items()}
+
+
 def report(folder: Path) -> Any:
     return directory_report(folder)
 
@@ -104,10 +113,11 @@ def read_samples(folder: Path) -> Any:
 
 def folders(place: Path) -> dict[str, tuple[Path, str, Callable[[Path], Any]]]:
     """What is damaged: the folder of a run, a file in it, and its reader."""
-    half, finished, training = place / "half", place / "finished", place / "training"
+    half, finished, drawn, training = (place / name for name in ("half", "finished", "drawn", "training"))
     stopped = iter([False] * 6 + [True])
     tp.estimate(rbm(), out=half, watch=lambda _: next(stopped), **QUICK)
     tp.estimate(rbm(), out=finished, **QUICK)
+    tp.estimate(rbm(), out=drawn, keep_draws=True, **QUICK)
     with TrainingRun(rows(), settings=SETTINGS, directory=training) as run:
         for row in run:
             if row.num_updates == 3:
@@ -128,6 +138,7 @@ def folders(place: Path) -> dict[str, tuple[Path, str, Callable[[Path], Any]]]:
         "metrics.jsonl": (training, "metrics.jsonl", partial(taken_up_metrics, written)),
         "model.npz": (training, "model.npz", loaded_model),
         "result.json in a report": (finished, "result.json", report),
+        "details.npz": (drawn, "details.npz", read_details),
         "summary.json": (training, "summary.json", read_summary),
         "samples.npz": (training, "samples.npz", read_samples),
     }
@@ -163,15 +174,21 @@ def study(folder: Path, file: str, read: Callable[[Path], Any], num_faults: int,
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--faults", type=int, default=100)
+    parser.add_argument("--only", default="", help="part of the name of a kind; the record keeps the others")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")  # the recovery is what is studied
-    place, record = Path(tempfile.mkdtemp(prefix="damaged_")), {}
+    place, record = Path(tempfile.mkdtemp(prefix="damaged_")), json.loads(RECORD.read_text()) if asked.only else {}
+    is_bad = False
     for name, what in folders(place).items():
-        record[name] = {"faults": asked.faults} | study(*what, asked.faults, place)
-        print(name, json.dumps(record[name]), flush=True)
+        if asked.only not in name:
+            continue
+        told = {"faults": asked.faults} | study(*what, asked.faults, place) | {"about": repeats.about()}
+        print(name, json.dumps(told), flush=True)
+        is_bad |= bool(told["wrong"] or told["other errors"])
+        record[name] = told
         RECORD.write_text(json.dumps(record, indent=1) + "\n")
     shutil.rmtree(place)
-    sys.exit(any(told["wrong"] or told["other errors"] for told in record.values()))
+    sys.exit(is_bad)
 
 
 if __name__ == "__main__":

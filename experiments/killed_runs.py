@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import repeats
 
 import tempering.cli  # before forking, and before JAX starts its threads
 from tempering.training import session
@@ -144,14 +145,19 @@ def main() -> None:
     rows = folder / "rows.npz"
     np.savez(rows, (rng.random((120, 10)) < rng.uniform(0.1, 0.9, 10)).astype(np.uint8))
     commands = {"estimate": ESTIMATE, "train": ["train", str(rows), *TRAIN]}
-    is_good = True
+    is_good, records = True, {}
     for command, arguments in commands.items():
         if asked.only in (None, command):
             told = study(command, arguments, folder, asked.kills, asked.terms, 60 * asked.minutes)
             print(command, json.dumps(told), flush=True)
             is_good &= told["same_bits"] and not told["problems"]
             record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+            records[command] = told
             RECORD.write_text(json.dumps(record | {command: told}, indent=1) + "\n")
+    # At the end, since it starts JAX, whose threads no fork would have.
+    about = repeats.about()
+    record = json.loads(RECORD.read_text()) | {name: told | {"about": about} for name, told in records.items()}
+    RECORD.write_text(json.dumps(record, indent=1) + "\n")
     shutil.rmtree(folder)
     sys.exit(not is_good)
 

@@ -24,6 +24,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import repeats
+
+import tempering.cli  # noqa: F401  what is measured, so that its code is recorded
 
 RECORD = Path(__file__).parents[1] / "benchmarks" / "results" / "soak.json"
 MAX_DRIFT, MAX_GROWTH, MAX_SLOWING = 0.02, 0.02, 0.1
@@ -75,7 +78,8 @@ def soak(arguments: list[str], seconds: float) -> dict[str, Any]:
         process.terminate()
         error = process.communicate()[1]
         told = judged(np.array(rows), is_alive and process.returncode == 143 and "Traceback" not in error)
-        return {"status": process.returncode, "last words": error.strip()[-200:]} | told
+        words = error.strip()[-200:].replace(tempfile.gettempdir(), "TMP")
+        return {"status": process.returncode, "last words": words} | told
 
 
 def judged(rows: np.ndarray, has_ended_well: bool) -> dict[str, Any]:
@@ -106,7 +110,8 @@ def main() -> None:
         np.savez(data, (rng.random((500, 32)) < rng.uniform(0.1, 0.9, 32)).astype(np.uint8))
         runs = {"estimate": ESTIMATE, "train": ["train", str(data), *TRAIN]}
         begun = {name: pool.submit(soak, arguments, 60 * asked.minutes) for name, arguments in runs.items()}
-        record = {"minutes": asked.minutes} | {name: each.result() for name, each in begun.items()}
+        record: dict[str, Any] = {name: each.result() for name, each in begun.items()}
+    record |= {"about": repeats.about(), "minutes": asked.minutes}
     print(json.dumps(record, indent=1))
     RECORD.write_text(json.dumps(record, indent=1) + "\n")
     sys.exit(not all(record[name]["is_good"] for name in runs))

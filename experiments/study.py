@@ -74,6 +74,7 @@ STUDIES = (
     Study("growth", "benchmarks/growth.py"),
     Study("gpu_sweeps", "benchmarks/gpu_sweeps.py"),
     Study("gpu_calls", "benchmarks/gpu_calls.py"),
+    Study("processes", "benchmarks/processes.py"),
     Study("memory", "benchmarks/memory.py"),
     Study("same_bits", "benchmarks/same_bits.py"),
 )

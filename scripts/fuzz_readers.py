@@ -241,6 +241,14 @@ def fuzz(name: str, num_inputs: int, seed: int) -> dict:
     return told
 
 
+def about() -> dict:
+    """The command, the commit and the machine, as other records have them."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "experiments"))
+    import repeats
+
+    return repeats.about()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("readers", nargs="*", help=f"some of: {', '.join(READERS)}; all by default")
@@ -259,6 +267,7 @@ def main() -> None:
         print(name, json.dumps(told), flush=True)
         failed |= bool(told["failures"])
         if asked.write:
+            told["about"] = about()
             before = json.loads(RECORD.read_text()) if RECORD.exists() else {}
             RECORD.write_text(json.dumps(before | {name: told}, indent=1) + "\n")
     sys.exit(failed)

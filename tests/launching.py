@@ -37,7 +37,7 @@ def start_all(num_processes: int, devices: int, *arguments: object) -> list[subp
     return [start([*common, *joined, "--process-id", process]) for process in range(num_processes)]
 
 
-def ended_all(processes: list[subprocess.Popen], timeout: float = 280) -> list[tuple[int, str, str]]:
+def ended_all(processes: list[subprocess.Popen], timeout: float = 900) -> list[tuple[int, str, str]]:
     """Status, standard output and standard error of every process, once all have ended."""
     try:
         told = [process.communicate(timeout=timeout) for process in processes]

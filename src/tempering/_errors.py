@@ -1,4 +1,4 @@
-"""The error for input that cannot be used, and the check that most doors make."""
+"""The error for input that cannot be used, and the checks that most doors make."""
 
 from typing import Any
 
@@ -15,3 +15,9 @@ def check_count(name: str, value: Any, least: int, note: str = "") -> None:
     """Refuse what is not a whole number, or less than the least."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise InputError(f"{name} must be a whole number, {least} or more{note}; got {value!r}.")
+
+
+def check_seed(seed: Any) -> None:
+    """Refuse what is no seed of JAX's random numbers."""
+    if not isinstance(seed, int) or not 0 <= seed < 2**32:
+        raise InputError(f"`seed` must be a whole number from 0 to 2³² − 1; got {seed!r}.")

@@ -17,7 +17,9 @@ import pytest
 import scipy.io
 
 import tempering as tp
+from tempering import _memory
 from tempering.api.settings import read_seconds
+from tempering.cli import common
 
 KEYS = {
     *("log_z", "std_error", "interval", "verdict", "method", "num_chains", "num_sweeps", "num_rungs"),
@@ -208,7 +210,8 @@ def test_devices_do_not_change_the_answer(launch, tempering):
     "--max-sweeps 0", "--max-time 10x", "--sweeps 1000 --target-error 0.1 --max-sweeps 999",
     "--target-error 0.1 --max-time 10x", "--target-error 0.1 --max-time m",
     "--target-error 0.1 --max-time -5", "--rungs many", "--rungs 2.5",
-    "--path straight", "--path moments:1", "--path geometric:3", "ising:2x2:0.3 --path moments",
+    "--path straight", "--path moments:1", "--path moments:²", "--path moments:100000000000",
+    "--warmup iterations:20:3000000000", "--path geometric:3", "ising:2x2:0.3 --path moments",
     "--nonsense", "--out", "--resume", "--out {}/easy.npz", "a b",
 ])  # fmt: skip
 def test_a_mistake_is_one_line_and_status_2(estimate, files, arguments):
@@ -219,6 +222,26 @@ def test_a_mistake_is_one_line_and_status_2(estimate, files, arguments):
     assert err.endswith("\n")
     assert err[:-1].isprintable()
     assert len(err) > len("Error: x.\n")
+
+
+@pytest.mark.parametrize(("arguments", "line"), [
+    ("--sweeps 1e20", "--sweeps must be at most 2147483647, the most steps that are counted; got "
+     "100000000000000000000: give --sweeps 1000000 or fewer."),
+    ("--rungs 1e6", "--rungs 1000000 needs at least 80 TB of memory, and there are 1 GB: --rungs 2000 fits."),
+    ("--chains 1e3.5", "Invalid value for '--chains': '1e3.5' is not a whole number."),
+    ("--chains 1e-3", "Invalid value for '--chains': '1e-3' is not a whole number."),
+    ("--chains 1e999", "Invalid value for '--chains': '1e999' is not a whole number."),
+])  # fmt: skip
+def test_numbers_that_are_too_large_or_none(estimate, monkeypatch, arguments, line):
+    """Kills: 1e20 that is no number, a size without one that fits, the advice of another command's flags."""
+    monkeypatch.setattr(_memory, "machine_bytes", lambda: 10**9)
+    assert estimate(*arguments.split()) == (2, "", f"Error: {line}\n")
+
+
+def test_whole_numbers_as_people_write_them():
+    assert list(map(common.whole_number, ("7", "1e3", "2.5e1", 12, "123456789012345678901"))) == [
+        7, 1000, 25, 12, 123456789012345678901,
+    ]  # fmt: skip
 
 
 def test_mistakes_in_a_process_of_its_own(launch):

@@ -207,6 +207,8 @@ def test_a_python_file_leaves_no_trace(files, monkeypatch):
      "gaussian:DIMENSIONS:DISTANCE."),
     ("potts:4x4:0.3", "'potts:4x4:0.3' must be potts:ROWSxCOLUMNS:COLOURS:COUPLING, as in potts:6x6:3:0.9."),
     ("rbm:900000x900000:1", "'rbm:900000x900000:1' would take 8e+11 numbers or more. Give a smaller model."),
+    ("rbm:100000000x9:1", "'rbm:100000000x9:1' would take 9e+08 numbers or more. Give a smaller model."),
+    ("boltzmann:99999:1", "'boltzmann:99999:1' would take 1e+10 numbers or more. Give a smaller model."),
     ("ising", "'ising' must be ising:ROWSxCOLUMNS:COUPLING, as in ising:16x16:0.44."),
     ("ising:4x4:cold", "'ising:4x4:cold' must be ising:ROWSxCOLUMNS:COUPLING, as in ising:16x16:0.44."),
     ("ising:4x4:nan", "'ising:4x4:nan' must be ising:ROWSxCOLUMNS:COUPLING, as in ising:16x16:0.44."),
@@ -301,5 +303,5 @@ def test_help_names_every_kind_of_model(tempering):
     for command in ("estimate", "compare"):
         status, out, _ = tempering(command, "--help")
         assert status == 0
-        for word in ("FILE.npz", "FILE.mat", "FILE.py:NAME", "mixture", "ising:"):
+        for word in ("FILE.npz", "FILE.mat", "FILE.py:NAME", "whose code is run", "mixture", "ising:"):
             assert word in out

@@ -276,6 +276,8 @@ def test_ctrl_c_before_the_first_update(tell, tmp_path):
     "{}/bits.npz --image 4", "{}/bits.npz --image 5x5", "{}/bits.npz --image 0x16", "{}/bits.npz --log-every 0",
     "{}/bits.npz --method magic", "{}/bits.npz --optimizer magic", "{}/bits.npz --hidden 0", "{}/bits.npz --lr nan",
     "{}/bits.npz --pretrain cd", "{}/bits.npz --check ais", "{}/bits.npz --check ais:5 --no-track",
+    "{}/bits.npz --seed -1", "{}/bits.npz --seed 99999999999999999999", "{}/bits.npz --updates 1e20",
+    "{}/bits.npz --hidden 1e9", "{}/bits.npz --chains 1e9", "{}/bits.npz --rungs 1e6", "{}/bits.npz --sweeps 1e20",
     "{}/bits.npz --updates many", "{}/bits.npz --track-every 0", "{}/bits.npz --out {}/bits.npz",
 ])  # fmt: skip
 def test_a_mistake_is_one_line_and_status_2(tempering, files, arguments):

@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 import subprocess
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from tempering.report.comparison_page import _findings
 from tempering.report.page import table, with_code, with_whole_flags
 from tempering.results import Details
 from tempering.results.details import versions
-from tempering.sampling.directory import sealed
+from tempering.sampling.directory import sealed, unpacked
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
 
@@ -206,6 +206,20 @@ def test_of_training_in_a_directory(tmp_path):
         (tmp_path / "summary.json").write_text(damaged)
         with pytest.raises(tp.InputError, match=r"summary\.json is damaged"):
             directory_report(tmp_path)
+
+
+def test_files_that_would_fill_the_memory_are_refused(tmp_path, monkeypatch):
+    """Kills: draws or samples that are unpacked, however large, before anyone looks."""
+    for module in ("results.details", "report.directory_page"):
+        monkeypatch.setattr(f"tempering.{module}.unpacked", partial(unpacked, most_bytes=10**6))
+    rbm_result().save(tmp_path)
+    np.savez_compressed(tmp_path / "details.npz", draw_v=np.zeros(10**6))
+    with pytest.raises(tp.InputError, match="damaged result"):
+        directory_report(tmp_path)
+    (tmp_path / "summary.json").write_text(sealed(SUMMARY))
+    np.savez_compressed(tmp_path / "samples.npz", v=np.zeros((1000, 1000)))
+    with pytest.raises(tp.InputError, match="it would take"):
+        directory_report(tmp_path)
 
 
 def test_without_matplotlib_there_are_words(monkeypatch):

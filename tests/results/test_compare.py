@@ -2,14 +2,17 @@
 
 import dataclasses
 import json
+import sys
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from rich.console import Console
 
 import exact
 import tempering as tp
-from tempering.cli.compare import _findings
+from tempering.cli import common
+from tempering.cli.compare import _findings, _print
 from tempering.estimators.methods import METHODS, RunKind
 from tempering.results import Comparison, Entry, SideBySide
 from tempering.verdicts import Finding, Verdict
@@ -50,6 +53,26 @@ def test_the_json_has_what_scripts_look_for(everything):
     by_name = {method["method"]: method for method in found["methods"]}
     assert found["lower_bound"] == by_name["ais"]["log_z"]
     assert found["upper_bound"] == by_name["raise"]["log_z"]
+
+
+@pytest.mark.parametrize("width", [40, 200])
+def test_a_comparison_is_whole_on_any_terminal(everything, width, monkeypatch, capsys):
+    """Kills: a log Z of which a narrow terminal shows two digits, and flags that another command has."""
+    coarse = Finding(Verdict.COARSE, "the rule is off", 'use `method="rts"`')
+    entry = everything.entries[0]
+    told = dataclasses.replace(entry, run_findings=(coarse,))
+    side = SideBySide(0, (told, *everything.entries[1:]))
+    monkeypatch.setattr(common, "table_console", lambda: Console(highlight=False, width=width, file=sys.stdout))
+    _print(dataclasses.replace(everything, repeats=(side,)))
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= width
+    text = " ".join(" ".join(lines).split())
+    assert "…" not in text
+    for method in everything.entries:
+        answer = method.answer
+        said = f"{answer.log_z:.4f} {answer.std_error:.4f}", f"log Z {answer.log_z:.4f}, error {answer.std_error:.4f}"
+        assert said[width == 40] in text, method.method.name
+    assert "use --methods rts." in text
 
 
 def test_methods_of_a_kind_share_one_run():

@@ -233,12 +233,12 @@ def test_a_kill_between_two_renames_leaves_the_one_before(tmp_path):
     assert answer(quick(tmp_path, resume=True)) == answer(quick())
 
 
-def with_body(file: Path, change) -> None:
+def with_body(file: Path, change, save=np.savez) -> None:
     """Rewrite a checkpoint's arrays, with the right checksum."""
     with np.load(io.BytesIO(file.read_bytes().partition(b"\n")[2])) as archive:
         arrays = dict(archive)
     body = io.BytesIO()
-    np.savez(body, **change(arrays))
+    save(body, **change(arrays))
     digest = hashlib.sha256(body.getvalue()).hexdigest().encode()
     file.write_bytes(MAGIC + digest + b"\n" + body.getvalue())
 
@@ -278,6 +278,13 @@ def test_a_body_that_is_no_archive_is_refused(tmp_path):
     file = begun(tmp_path) / "checkpoint"
     file.write_bytes(MAGIC + hashlib.sha256(b"hello").hexdigest().encode() + b"\nhello")
     assert str(file) in refusal(tmp_path, resume=True)
+
+
+def test_a_body_that_would_fill_the_memory_is_refused(tmp_path):
+    """A run does not compress its checkpoints. Kills: arrays that are unpacked, however large, before anyone looks."""
+    file = begun(tmp_path) / "checkpoint"
+    with_body(file, lambda a: {**a, "more": np.zeros(10**6)}, save=np.savez_compressed)
+    assert "it would take" in refusal(tmp_path, resume=True)
 
 
 # Directories.

@@ -12,6 +12,8 @@ import pytest
 import tempering as tp
 from launching import answer_of, ended_all, free_port, run_all, start, start_all, start_python
 
+pytestmark = pytest.mark.timeout(1800)  # up to 15 processes, each of which compiles, on cores that others may use too
+
 LAYOUTS = [(1, 1), (1, 2), (2, 1), (2, 2), (4, 1)]  # processes × devices of each
 # 120 chains are three groups: two processes share them unevenly, and the fourth of four has none.
 QUICK = ("--warmup", "iterations", "--chains", 120, "--sweeps", 64, "--rungs", 5, "--json")
@@ -75,7 +77,6 @@ def test_every_layout_gives_the_same_bits(tmp_path, model):
 
 
 @pytest.mark.slow  # 15 processes with a large model
-@pytest.mark.timeout(1200)
 def test_every_layout_gives_the_same_bits_of_a_trained_rbm(tmp_path, shared_data):
     """The same on 784×500 weights of MNIST."""
     digests = set()
@@ -131,20 +132,27 @@ def test_a_process_that_jax_would_abort_ends_with_one_line():
     assert_lost(processes[1].returncode, errors)
 
 
+def is_under_way(out: Path) -> bool:
+    """Whether a run has something to resume: two checkpoints, or the first one and twenty updates."""
+    metrics = out / "metrics.jsonl"
+    has_rows = metrics.exists() and metrics.read_bytes().count(b"\n") >= 20
+    return (out / "checkpoint.previous").exists() or has_rows
+
+
 @pytest.mark.slow  # several processes, and the wait for the end of those that are left
 @pytest.mark.parametrize(("command", "killed"), [("estimate", 1), ("estimate", 0), ("train", 1), ("train", 0)])
 def test_a_process_that_dies_ends_the_others_and_the_run_is_resumed(tmp_path, rows, command, killed):
     """Guards the end of a run whose worker is gone, and resuming it with another number of processes."""
     quick = (
-        ["estimate", *QUICK, "--sweeps", 4000] if command == "estimate" else ["train", rows, *TRAIN, "--updates", 300]
+        ["estimate", *QUICK, "--sweeps", 4000] if command == "estimate" else ["train", rows, *TRAIN, "--updates", 1500]
     )
     result = "result.npz" if command == "estimate" else "model.npz"
     answer_of(run_all(1, 1, *quick, "--out", tmp_path / "whole"))
     out = tmp_path / "cut"
     processes = start_all(2, 1, *quick, "--out", out)
     try:
-        deadline = time.monotonic() + 120
-        while not (out / "checkpoint.previous").exists() and time.monotonic() < deadline:
+        while not is_under_way(out):
+            assert all(process.poll() is None for process in processes), "it has ended before it could be killed"
             time.sleep(0.05)
         processes[killed].send_signal(signal.SIGKILL)
         at = time.monotonic()

@@ -23,10 +23,8 @@ def check_sweeps(name: str, value: int | None) -> None:
         value: The number that was asked for.
     """
     if value is not None and value > MOST_SWEEPS:
-        cure = f"give `{name}=1000000` or fewer, or a `target_error` and a `max_seconds`"
-        raise InputError(
-            f"`{name}` must be at most {MOST_SWEEPS}, the most steps that are counted; got {value}: {cure}."
-        )
+        most = f"`{name}` must be at most {MOST_SWEEPS}, the most steps that are counted"
+        raise InputError(f"{most}; got {value}: give `{name}=1000000` or fewer.")
 
 
 def check_rungs(num_rungs: int) -> None:

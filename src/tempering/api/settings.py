@@ -8,8 +8,8 @@ from typing import TypeAlias
 import numpy as np
 
 from tempering import _defaults
-from tempering._errors import InputError, check_count
-from tempering.api.memory import check_rungs, check_sweeps
+from tempering._errors import InputError, check_count, check_seed
+from tempering.api.memory import MOST_SWEEPS, check_rungs, check_sweeps
 from tempering.estimators.methods import METHODS, RunKind
 from tempering.kernels import AbstractMove
 from tempering.ladder import LadderRule, checked_betas
@@ -78,8 +78,7 @@ class Settings:
             check_sweeps(name, getattr(self, name))
         if isinstance(self.num_rungs, int):
             check_rungs(self.num_rungs)
-        if not isinstance(self.seed, int) or not 0 <= self.seed < 2**32:
-            raise InputError(f"`seed` must be a whole number from 0 to 2³² − 1; got {self.seed!r}.")
+        check_seed(self.seed)
         if self.method not in _METHODS:
             raise InputError(f"`method` must be one of {', '.join(_METHODS)}; got {self.method!r}.")
         if not isinstance(self.warmup, AbstractWarmup):
@@ -152,6 +151,8 @@ def _named_warmup(name: object) -> AbstractWarmup:
             f'such as "iterations:{_defaults.ITERATIONS}:{_defaults.ITERATION_SWEEPS}"; got {name!r}.'
         )
     most, sweeps = (*map(int, numbers), _defaults.ITERATION_SWEEPS)[:2]
+    if max(most, sweeps) > MOST_SWEEPS:
+        raise InputError(f"`warmup` asks for more than {MOST_SWEEPS} iterations or sweeps of one; got {name!r}.")
     return InitialIterations(max_iterations=most, steps=sweeps)
 
 

@@ -3,6 +3,7 @@
 What loads JAX or NumPy is imported in functions, here and in the modules of the commands: help needs neither.
 """
 
+import math
 import os
 import shlex
 import signal
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Self, TypeVar, cast
 from rich.console import Console
 from rich.markup import escape as escape
 from rich.table import Table
-from typer import Argument, Option
+from typer import Argument, BadParameter, Option
 
 from tempering import _defaults
 from tempering._errors import InputError, RecoveryWarning
@@ -37,9 +38,9 @@ _LONGEST = 2000  # bytes of a refusal that processes tell each other
 _BASE_WORDS = ("uniform", "bias", "field")  # anything else is a file
 
 _MODELS = (
-    "FILE.npz, FILE.npz:NAME, FILE.safetensors, FILE.h5 or FILE.mat for an RBM; FILE.py:NAME for a model of your own; "
-    "mixture; ising:ROWSxCOLUMNS:COUPLING; potts:ROWSxCOLUMNS:COLOURS:COUPLING; boltzmann:BITS:SCALE; "
-    "rbm:VISIBLExHIDDEN:SCALE; none: a small example."
+    "FILE.npz, FILE.npz:NAME, FILE.safetensors, FILE.h5 or FILE.mat for an RBM; FILE.py:NAME for a model of your own, "
+    "whose code is run; mixture; ising:ROWSxCOLUMNS:COUPLING; potts:ROWSxCOLUMNS:COLOURS:COUPLING; "
+    "boltzmann:BITS:SCALE; rbm:VISIBLExHIDDEN:SCALE; none: a small example."
 )
 _BASES = "Where tempering starts: uniform, bias or FILE of data for an RBM, uniform or field for Ising."
 _LADDERS = "auto, adaptive, adaptive:rejection, uniform, power:P, geometric:SMALLEST, or numbers b0,b1,...,1."
@@ -48,14 +49,35 @@ _WARMUPS = (
     f"iterations:{_defaults.ITERATIONS}:{_defaults.ITERATION_SWEEPS}), sams or wang_landau."
 )
 
+
+def whole_number(text: Any) -> int:
+    """A whole number, which may be written as 1e6 too."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not number.is_integer():  # nor are infinity and NaN
+        raise BadParameter(f"{text[:40]!r} is not a whole number.")
+    return int(number)
+
+
+def count_option(help: str) -> Any:
+    """An option that takes a whole number."""
+    return Option(help=help, parser=whole_number, metavar="INTEGER")
+
+
 ModelFile = Annotated[str | None, Argument(help=_MODELS)]
 NamesFlag = Annotated[
     str | None, Option(help="Arrays of FILE.npz that are called otherwise: W=weight,vbias=v_bias,unused=loss.")
 ]
 BaseFlag = Annotated[str | None, Option(help=_BASES)]
 BinarizeFlag = Annotated[str | None, Option(help="For grey values: threshold or random.")]
-ChainsFlag = Annotated[int, Option(help="Independent chains.")]
-SweepsFlag = Annotated[int, Option(help="Sweeps per chain after the warm-up.")]
+ChainsFlag = Annotated[int, count_option("Independent chains.")]
+SweepsFlag = Annotated[int, count_option("Sweeps per chain after the warm-up.")]
 RungsFlag = Annotated[str | None, Option(help="Inverse temperatures: how many, or auto; 100 or more by default.")]
 LadderFlag = Annotated[str, Option(help=_LADDERS)]
 RungWeightsFlag = Annotated[str, Option(help="Weights of the rungs: ends, ends:SHARE, uniform or exp:RATE.")]
@@ -168,8 +190,8 @@ def read_rungs(rungs: str | None) -> int | str | None:
     if rungs is None or rungs == "auto":
         return rungs
     try:
-        return int(rungs)
-    except ValueError:
+        return whole_number(rungs)
+    except BadParameter:
         raise InputError(f"--rungs must be a whole number or auto, got {rungs!r}.") from None
 
 

@@ -13,7 +13,11 @@ from tempering.cli.flags import in_flags
 from tempering.cli.placing import placed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tempering.results import Comparison, SideBySide
+
+_GAP = 2  # between columns
 
 
 @placed(in_processes=True)
@@ -21,7 +25,7 @@ def compare_command(
     model: common.ModelFile = None,
     names: common.NamesFlag = None,
     methods: Annotated[str, Option(help="all, or names with commas between them.")] = "all",
-    budget: Annotated[int | None, Option(help="Sweeps per chain in all, the same for each method.")] = None,
+    budget: Annotated[int | None, common.count_option("Sweeps per chain in all, the same for each method.")] = None,
     base: common.BaseFlag = None,
     data: Annotated[str | None, Option(help="FILE of data from which RAISE starts.")] = None,
     binarize: common.BinarizeFlag = None,
@@ -61,7 +65,7 @@ def compare_command(
         settings = {"chains": chains, "sweeps": sweeps, "budget": budget, "repeats": repeats, "rungs": rungs}
         settings |= {"ladder": ladder, "rung weights": rung_weights, "warm-up": warmup, "seed": seed}
         page = tp.report.comparison_report(
-            comparison, settings=settings, command=reporting.this_command(), words=in_flags,
+            comparison, settings=settings, command=reporting.this_command(), words=_in_flags,
             title=model or "the example",
         )  # fmt: skip
         reporting.write(page, report)
@@ -75,7 +79,7 @@ def compare_command(
 def _print(comparison: "Comparison") -> None:
     console = common.table_console()
     first = comparison.repeats[0]
-    console.print(_table(comparison))
+    console.print(_table(comparison, console.width))
     if comparison.truth is not None:
         console.print(f"true log Z  {comparison.truth:.4f}")
     if comparison.lower_bound is not None and comparison.upper_bound is not None:
@@ -85,10 +89,15 @@ def _print(comparison: "Comparison") -> None:
             console.print(_alarm(side, several=len(comparison.repeats) > 1), style="red", markup=False)
     if len(comparison.repeats) == 1:
         for finding, names in _findings(first).items():
-            console.print(f"{', '.join(names)}: {in_flags(finding)}", markup=False)
+            console.print(f"{', '.join(names)}: {_in_flags(finding)}", markup=False)
     for name, why in comparison.left_out.items():
-        console.print(f"{name} was left out: {in_flags(why)}.", markup=False)
+        console.print(f"{name} was left out: {_in_flags(why)}.", markup=False)
     console.print(f"verdict     {common.in_colour(comparison.in_words(), comparison.verdict.is_good)}")
+
+
+def _in_flags(text: str) -> str:
+    """A message of the library in the flags of this command, which takes several methods."""
+    return in_flags(text).replace("--method ", "--methods ")
 
 
 def _findings(side: "SideBySide") -> dict[str, list[str]]:
@@ -105,10 +114,14 @@ def _findings(side: "SideBySide") -> dict[str, list[str]]:
     return found
 
 
-def _table(comparison: "Comparison") -> Table:
+def _table(comparison: "Comparison", width: int) -> Table | str:
+    """All methods side by side, or, where a terminal has no room for that, one after the other."""
     from tempering.results.comparison_table import comparison_table
 
     text = comparison_table(comparison)
+    columns = zip(text.header, *text.rows, strict=True)
+    if sum(max(map(len, column)) + _GAP for column in columns) - _GAP > width:
+        return "\n".join(_in_a_row(text.header, row) for row in text.rows)
     table = Table(box=None, pad_edge=False)
     for column, name in enumerate(text.header):
         table.add_column(name, justify="left" if text.is_left(column) else "right", no_wrap=True)
@@ -116,6 +129,12 @@ def _table(comparison: "Comparison") -> Table:
         *cells, last = row
         table.add_row(*cells, common.in_colour(last, is_good) if text.header[-1] == "verdict" else last)
     return table
+
+
+def _in_a_row(header: "Sequence[str]", row: "Sequence[str]") -> str:
+    """A row of the table as a sentence, each number with its name."""
+    named = [f"{name} {cell}".strip() for name, cell in zip(header[1:], row[1:], strict=True) if cell.strip()]
+    return f"[bold]{row[0]}[/bold]: {', '.join(named)}"
 
 
 def _between(comparison: "Comparison") -> str:

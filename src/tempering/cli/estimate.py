@@ -28,7 +28,8 @@ def estimate_command(
     binarize: common.BinarizeFlag = None,
     chains: common.ChainsFlag = _defaults.NUM_CHAINS,
     sweeps: Annotated[
-        int | None, Option(help="Sweeps per chain after the warm-up; by default until --target-error is reached.")
+        int | None,
+        common.count_option("Sweeps per chain after the warm-up; by default until --target-error is reached."),
     ] = None,
     rungs: common.RungsFlag = None,
     path: paths.PathFlag = paths.GEOMETRIC,
@@ -43,13 +44,14 @@ def estimate_command(
         Option(help="Go on until the standard error is this small and the verdict good; 0.1 without --sweeps."),
     ] = None,
     max_sweeps: Annotated[
-        int | None, Option(help="Towards an error: the most sweeps per chain; 20 times the first look by default.")
+        int | None,
+        common.count_option("Towards an error: the most sweeps per chain; 20 times the first look by default."),
     ] = None,
     max_time: Annotated[str | None, Option(help="The most time, such as 90s, 10m or 1.5h.")] = None,
     seed: common.SeedFlag = _defaults.SEED,
     out: Annotated[Path | None, Option(help="Directory for checkpoints and the result.")] = None,
     resume: Annotated[bool, Option("--resume", help="Go on with the run in --out.")] = False,
-    chunk: Annotated[int, Option(help="Sweeps between checkpoints, rounded up to whole blocks.")] = (
+    chunk: Annotated[int, common.count_option("Sweeps between checkpoints, rounded up to whole blocks.")] = (
         _defaults.CHUNK_SWEEPS
     ),
     report: reporting.ReportFlag = None,

@@ -11,7 +11,7 @@ from typer import Option
 import tempering as tp
 from tempering import _defaults
 from tempering._errors import InputError
-from tempering.cli import common, reporting
+from tempering.cli import common, paths, reporting
 from tempering.cli.flags import in_flags
 from tempering.cli.placing import placed
 
@@ -30,12 +30,13 @@ def sample_command(
     binarize: common.BinarizeFlag = None,
     chains: common.ChainsFlag = _defaults.NUM_CHAINS,
     sweeps: Annotated[
-        int | None, Option(help="Sweeps per chain after the warm-up; by default until log Z is known.")
+        int | None, common.count_option("Sweeps per chain after the warm-up; by default until log Z is known.")
     ] = None,
     out: Annotated[Path, Option(help="FILE.npz for draws, FILE.png for a picture of them.")] = Path("draws.npz"),
     image: reporting.ImageFlag = None,
     num: Annotated[int | None, Option(help="How many draws; by default as many as are independent.")] = None,
     rungs: common.RungsFlag = None,
+    path: paths.PathFlag = paths.GEOMETRIC,
     ladder: common.LadderFlag = _defaults.BETAS,
     rung_weights: common.RungWeightsFlag = _defaults.RUNG_WEIGHTS,
     warmup: common.WarmupFlag = _defaults.WARMUP,
@@ -52,6 +53,7 @@ def sample_command(
     shape = reporting.read_image(image)
     _check_arguments(out, num)
     target, start, _ = common.read_inputs(model, names, base, None, binarize, seed)
+    target, start = paths.along(path, target, start)
     with common.only_answers_on_stdout():
         result = tp.estimate(
             target, start, num_chains=chains, num_sweeps=sweeps, num_rungs=common.read_rungs(rungs),

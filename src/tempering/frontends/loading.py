@@ -30,7 +30,7 @@ def load(spec: str | os.PathLike, *, names: Names | None = None) -> AbstractMode
     | `FILE.safetensors` | the same from tensors that PyTorch and others save |
     | `FILE.h5` | the same from HDF5; of a file of the package `rbms` the last update, or update N by `FILE.h5:N` |
     | `FILE.mat` | the RBM with vishid, visbiases and hidbiases, as in Salakhutdinov's MATLAB code |
-    | `FILE.py:NAME` | the model NAME of a Python file, or what its function NAME returns |
+    | `FILE.py:NAME` | the model NAME of a Python file, or what its function NAME returns; this runs the file |
     | `mixture` | the mixture of two normals of the paper's Appendix E.1 |
     | `ising:16x16:0.44` | an Ising model on a periodic square lattice: rows × columns, and the coupling |
     | `potts:6x6:3:0.9` | a Potts model on the same: rows × columns, colours, and the coupling |

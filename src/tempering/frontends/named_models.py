@@ -1,6 +1,7 @@
 """Models by name, such as ising:16x16:0.44: one family a line."""
 
 import dataclasses
+import math
 import re
 from collections.abc import Callable
 
@@ -33,12 +34,14 @@ class Family:
         example: a model that is written so.
         meaning: what it is.
         make: from the numbers to the model.
+        num_parameters: about how many numbers describe the model, by its whole numbers.
     """
 
     form: str
     example: str
     meaning: str
     make: Callable[..., AbstractModel]
+    num_parameters: Callable[..., int] = lambda *sizes: math.prod(sizes)
 
     @property
     def name(self) -> str:
@@ -52,13 +55,13 @@ class Family:
             text: in the form of this family.
         """
         words = re.findall(r"[A-Z]+", self.form)
-        pattern = re.sub(r"[A-Z]+", lambda word: f"({_REAL if word[0] in _REALS else '[0-9]{1,6}'})", self.form)
+        pattern = re.sub(r"[A-Z]+", lambda word: f"({_REAL if word[0] in _REALS else '[0-9]{1,18}'})", self.form)
         found = re.fullmatch(pattern, text)
         if found is None:
             raise InputError(f"{text!r} must be {self.form}, as in {self.example}.")
         pairs = zip(words, found.groups(), strict=True)
         numbers = [float(part) if word in _REALS else int(part) for word, part in pairs]
-        size = np.prod([float(number) for number in numbers if isinstance(number, int)])
+        size = self.num_parameters(*(number for number in numbers if isinstance(number, int)))
         if size > _MOST_NUMBERS:
             raise InputError(f"{text!r} would take {size:.0e} numbers or more. Give a smaller model.")
         return self.make(*numbers)
@@ -88,7 +91,7 @@ FAMILIES = {family.name: family for family in (
     Family("potts:ROWSxCOLUMNS:COLOURS:COUPLING", "potts:6x6:3:0.9", "a Potts model on a periodic square lattice",
            lambda rows, columns, colours, coupling: Potts.square(colours, rows, columns, coupling)),
     Family("boltzmann:BITS:SCALE", "boltzmann:20:2", "a Boltzmann machine with normal weights between all bits, of "
-           "standard deviation SCALE/√BITS", _boltzmann),
+           "standard deviation SCALE/√BITS", _boltzmann, lambda bits: bits**2),
     Family("rbm:VISIBLExHIDDEN:SCALE", "rbm:30x12:0.5", "an RBM with normal weights of standard deviation SCALE",
            lambda visible, hidden, scale: _rbm(RBM, (visible,), hidden, scale)),
     Family("gaussian_rbm:VISIBLExHIDDEN:SCALE", "gaussian_rbm:10x8:0.5", "the same for real data, with σ = 1",

@@ -10,7 +10,7 @@ from tempering.report.parts import Words
 from tempering.report.run_page import run_report
 from tempering.report.training_page import training_report
 from tempering.results import Details
-from tempering.sampling.directory import MALFORMED, unsealed, write_atomically
+from tempering.sampling.directory import MALFORMED, unpacked, unsealed, write_atomically
 from tempering.training.metrics import read_metrics
 
 SUMMARY_FILE, METRICS_FILE, SAMPLES_FILE = "summary.json", "metrics.jsonl", "samples.npz"
@@ -55,8 +55,7 @@ def _training(folder: Path, shape: tuple[int, int] | None, words: Words, title: 
         rows = read_metrics(folder / METRICS_FILE)  # none where the likelihood was not tracked
         samples = None
         if (folder / SAMPLES_FILE).exists():
-            with np.load(folder / SAMPLES_FILE, allow_pickle=False) as archive:
-                samples = archive["v"]
+            samples = unpacked(folder / SAMPLES_FILE)["v"]
         return training_report(
             summary, rows, samples=samples, shape=shape or _square(samples), words=words, title=title
         )

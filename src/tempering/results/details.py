@@ -24,7 +24,7 @@ from tempering.diagnosis.rung_flow import merge_rungs
 from tempering.estimators import rts
 from tempering.estimators.tempered import log_occupancy
 from tempering.models import named_leaves
-from tempering.sampling.directory import MALFORMED, write_atomically
+from tempering.sampling.directory import MALFORMED, unpacked, write_atomically
 
 if TYPE_CHECKING:
     from tempering.results.result import Result
@@ -71,10 +71,10 @@ class Details:
         """
         folder = Path(directory)
         try:
-            words, archive = (folder / "result.json").read_bytes(), _archived(folder / "result.npz")
+            words, archive = (folder / "result.json").read_bytes(), unpacked(folder / "result.npz")
             answer, arrays = json.loads(words), {"transition_matrix": archive["transition_matrix"]}
             is_meant = json.loads(archive["result"].tobytes())["text_crc32"] == zlib.crc32(words)
-            kept = _archived(folder / _FILE) if (folder / _FILE).exists() else {}
+            kept = unpacked(folder / _FILE) if (folder / _FILE).exists() else {}
             is_whole = {"log_z", "by_rung", "by_sweeps"} <= answer.keys()
         except OSError as error:
             where = f"{directory} has no result that can be read ({error.strerror or error})"
@@ -168,11 +168,6 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:  # installed in another way
             continue
     return found
-
-
-def _archived(path: Path) -> dict[str, np.ndarray]:
-    with np.load(path, allow_pickle=False) as archive:
-        return dict(archive)
 
 
 def _traces(result: "Result") -> dict[str, np.ndarray]:

@@ -23,6 +23,7 @@ from tempering._errors import InputError, RecoveryWarning
 from tempering.sampling.processes import by_first_process, is_first_process
 
 _MAGIC = b"tempering checkpoint 1 "
+MOST_UNPACKED = 4 * 2**30  # bytes of the arrays of one file
 _SEAL = "crc32"  # of the rest of a line of JSON
 _READ, _UNREAD = b"+", b"-"
 # What zipfile, NumPy, JSON and a tree that does not fit raise on a body that nobody here wrote.
@@ -179,7 +180,20 @@ def _read(file: Path, content: bytes) -> dict[str, np.ndarray]:
         raise DamagedError(f"{file} is not a checkpoint of this version.")
     if hashlib.sha256(body).hexdigest().encode() != head.removeprefix(_MAGIC):
         raise DamagedError(f"{file} is damaged: its checksum is wrong.")
-    with np.load(io.BytesIO(body), allow_pickle=False) as archive:
+    return unpacked(io.BytesIO(body), len(body))  # which is not compressed
+
+
+def unpacked(source: Path | io.BytesIO, most_bytes: int = MOST_UNPACKED) -> dict[str, np.ndarray]:
+    """The arrays of an npz file. Nothing is unpickled, and what would take more memory than that is a `ValueError`.
+
+    Args:
+        source: The file, or its content.
+        most_bytes: The most that all arrays may take.
+    """
+    with np.load(source, allow_pickle=False) as archive:
+        num_bytes = sum(member.file_size for member in archive.zip.infolist())
+        if num_bytes > most_bytes:
+            raise ValueError(f"it would take {num_bytes / 2**30:.3g} GiB, and {most_bytes / 2**30:.3g} are allowed")
         return dict(archive)
 
 

@@ -4,7 +4,7 @@ import dataclasses
 import re
 from typing import Any, NamedTuple
 
-from tempering._errors import InputError, check_count
+from tempering._errors import InputError, check_count, check_seed
 from tempering._signatures import suggests
 
 NEGATIVE_PHASES = ("tempered", "pcd", "cd")
@@ -69,6 +69,7 @@ class TrainSettings:
         for name, most in _MOST.items():
             if getattr(self, name) > most:
                 raise InputError(f"`{name}` must be at most {most}; got {getattr(self, name)}.")
+        check_seed(self.seed)
         check_choice("method", self.method, NEGATIVE_PHASES)
         check_choice("optimizer", self.optimizer, tuple(RATES))
         check_alpha(self.alpha)
