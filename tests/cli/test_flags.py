@@ -15,6 +15,7 @@ from tempering.models import RBM, MomentAveragedRBM
     ("run more sweeps, `num_sweeps=4000`", "run more sweeps, --sweeps 4000"),
     ("leave `warmup` out", "leave --warmup out"),
     ("start from the training data, `base=data`", "start from the training data, --base FILE"),
+    ("it differs in `keep_draws` (True there, False here)", "it differs in --report (True there, False here)"),
     ('`betas="adaptive"` or `x`', "--ladder adaptive or `x`"),
     (RBM.stuck_advice, "start from the training data, --base FILE, or take a path of averaged moments, --path moments"),
     (MomentAveragedRBM.stuck_advice, "fit again with more knots or from data, --path moments:20 or --base FILE"),
