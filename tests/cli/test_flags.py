@@ -7,6 +7,7 @@ import pytest
 import typer
 
 from tempering import cli
+from tempering.cli import common
 from tempering.cli.flags import _FLAGS, in_flags
 from tempering.models import RBM, MomentAveragedRBM
 
@@ -41,3 +42,9 @@ def test_the_version(tempering):
     from tempering import __version__
 
     assert tempering("--version") == (0, f"tempering {__version__}\n", "")
+
+
+def test_tables_in_files_have_no_trailing_spaces(capsys):
+    """Kills: lines that are filled up to the longest one, which may be a finding of 250 characters."""
+    common.print_rows([("log Z", "1.0"), ("verdict", "a longer line")])
+    assert capsys.readouterr().out == "log Z    1.0\nverdict  a longer line\n"
