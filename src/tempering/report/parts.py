@@ -27,8 +27,7 @@ def half_count(value: float | None) -> str:
     Args:
         value: The count.
     """
-    is_whole = value is not None and float(value).is_integer()
-    return number(int(value) if is_whole else value, 1)
+    return number(value, 1).removesuffix(".0")
 
 
 def with_error(value: float | None, std_error: float | None) -> str:
