@@ -7,6 +7,7 @@ import pytest
 import typer
 
 from tempering import cli
+from tempering.cli import common
 from tempering.cli.flags import _FLAGS, in_flags
 from tempering.models import RBM, MomentAveragedRBM
 
@@ -15,6 +16,7 @@ from tempering.models import RBM, MomentAveragedRBM
     ("run more sweeps, `num_sweeps=4000`", "run more sweeps, --sweeps 4000"),
     ("leave `warmup` out", "leave --warmup out"),
     ("start from the training data, `base=data`", "start from the training data, --base FILE"),
+    ("it differs in `keep_draws` (True there, False here)", "it differs in --report (True there, False here)"),
     ('`betas="adaptive"` or `x`', "--ladder adaptive or `x`"),
     (RBM.stuck_advice, "start from the training data, --base FILE, or take a path of averaged moments, --path moments"),
     (MomentAveragedRBM.stuck_advice, "fit again with more knots or from data, --path moments:20 or --base FILE"),
@@ -40,3 +42,9 @@ def test_the_version(tempering):
     from tempering import __version__
 
     assert tempering("--version") == (0, f"tempering {__version__}\n", "")
+
+
+def test_tables_in_files_have_no_trailing_spaces(capsys):
+    """Kills: lines that are filled up to the longest one, which may be a finding of 250 characters."""
+    common.print_rows([("log Z", "1.0"), ("verdict", "a longer line")])
+    assert capsys.readouterr().out == "log Z    1.0\nverdict  a longer line\n"

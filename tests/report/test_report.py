@@ -36,7 +36,7 @@ ROWS = [
 
 
 def stuck_details() -> Details:
-    """A result that is not good, with a long cure and a knot."""
+    """A result that is not good, with a long cure, a knot, and readings of no weight."""
     details = Details.of(rbm_result())
     finding = {
         "verdict": "knot", "seen": "a knot at β = 0.60 holds 80% of the ladder's resistance",
@@ -44,6 +44,8 @@ def stuck_details() -> Details:
     }  # fmt: skip
     knot = {"beta": 0.6, "low": 0.5, "high": 0.75, "share": 0.8, "sweeps": 12.0}
     changes = {"verdict": "knot", "message": tp.Verdict.KNOT.value, "findings": [finding], "knot_stretches": [knot]}
+    changes["readings"] = [reading | {"weight": 0.0} for reading in details.answer["readings"]]
+    changes["round_trips"] = {"total": 12.0, "fewest": 0.0, "most": 1.5}
     return dataclasses.replace(details, answer={**details.answer, **changes})
 
 
@@ -229,6 +231,13 @@ def test_without_matplotlib_there_are_words(monkeypatch):
     assert "<svg" not in document
     assert "matplotlib is not installed" in document
     assert f"{rbm_result().log_z:.3f}" in document
+
+
+def test_round_trips_are_counted_in_halves():
+    """Kills: "12.0 round trips", a half that is rounded away."""
+    text = " ".join(text_of(DOCUMENTS["stuck"]()).split())
+    assert "12 round trips between base and target" in text
+    assert "A single chain made between 0 and 1.5." in text
 
 
 # In a browser.

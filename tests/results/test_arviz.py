@@ -8,6 +8,7 @@ import sys
 import types
 import warnings
 from contextlib import suppress
+from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
@@ -116,8 +117,11 @@ def test_the_installed_arviz_reads_it():
 
 
 def newer_python() -> str | None:
-    """A Python on which ArviZ 1.x can be installed."""
-    for name in (sys.executable, "python3.12", "python3.13", "python3.14"):
+    """A Python on which ArviZ 1.x can be installed: this one, one by its name, or one that stands beside this one."""
+    beside = Path(sys.base_prefix).parent.glob(
+        "3.1[2-9]*/bin/python3"
+    )  # as pyenv has them, whose names may be inactive
+    for name in (sys.executable, "python3.12", "python3.13", "python3.14", *map(str, sorted(beside))):
         asked = [shutil.which(name) or name, "-c", "import sys; sys.exit(sys.version_info < (3, 12))"]
         with suppress(OSError):
             if not subprocess.run(asked, capture_output=True).returncode:

@@ -175,6 +175,8 @@ def test_a_finished_run_goes_on_with_more_sweeps(tmp_path):
     ({"betas": "geometric"}, "ladder ("),
     ({"warmup": tp.AnnealedStart(anneal_steps=4, equilibration_steps=(2, 3))}, "equilibration_steps=(2, 3)"),
     ({"rbm": small_rbm(0.1)}, "model ("),
+    ({"keep_draws": True}, "`keep_draws` (False there, True here)"),
+    ({"expect": lambda x: x.v}, "`expect` (False there, True here)"),
 ])  # fmt: skip
 def test_another_run_is_not_resumed(tmp_path, changes, named):
     """Guards against mixing two runs: the line names what differs, and nothing else."""

@@ -138,6 +138,9 @@ class Job:
             "move": f"{type(self.move).__name__} {_digest(*_arrays(self.move))}",
             "ladder": _digest(self.ladder.path.betas, self.ladder.log_prior),
             "platform": jax.default_backend(),
+            # What is kept of draws cannot change: those before the checkpoint would lack it.
+            "`keep_draws`": self.keep.states,
+            "`expect`": self.keep.expect is not None,
         }
 
     def _decide(self, stage: Stage, look: Look) -> Decision:

@@ -205,7 +205,18 @@ def print_rows(rows: Iterable[tuple[str, str]]) -> None:
     table = Table(show_header=False, box=None, pad_edge=False)
     for label, value in rows:
         table.add_row(label, value)
-    table_console().print(table)
+    print_table(table)
+
+
+def print_table(table: Table) -> None:
+    """A table on standard output; where that is no terminal, without the spaces that fill its lines up."""
+    console = table_console()
+    if console.is_terminal:
+        console.print(table)
+        return
+    with console.capture() as captured:
+        console.print(table)
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def in_colour(text: str, is_good: bool | None) -> str:

@@ -13,6 +13,7 @@ _FLAGS = {
     "follow_every": "--follow-every", "pretrain": "--pretrain", "check": "--check", "early_stop": "--early-stop",
     "valid": "--valid", "binarize": "--binarize", "names": "--names", "patience": "--patience",
     "num_visible": "--image", "witnesses": "--witnesses", "data_dir": "--data-dir",
+    "keep_draws": "--report",
 }  # fmt: skip
 _CALLS = {
     "`tp.MomentAveragedRBM.fitted(rbm, base)`": "--path moments",

@@ -66,7 +66,7 @@ def _print_made(made: "Made", files: str, seconds: float) -> None:
         table.add_row(
             row.panel, row.method, f"{row.at:g}", row.quantity, f"{row.ours:.3g}", known, str(row.runs), outcome
         )
-    common.table_console().print(table)
+    common.print_table(table)
     for note in made.notes:
         print(note)
     print(f"Written: {files} ({seconds:.0f} s)\n")

@@ -59,4 +59,4 @@ def _print_checks(checks: "list[Check]") -> None:
     for check in checks:
         outcome = common.in_colour("holds" if check.is_passed else "FAILS", check.is_passed)
         table.add_row(common.escape(check.name), check.how, outcome, common.escape(check.seen))
-    common.table_console().print(table)
+    common.print_table(table)

@@ -196,49 +196,36 @@ def _dna(contents: Mapping[str, bytes]) -> Arrays:
 
 
 _MCMC, _DNA = f"{_RAW}/lzhbrian/MCMC/master/src/partition", f"{_RAW}/ryaninhust/douban_pGBRT/master/data"
+_DISTILLING = f"{_RAW}/gpapamak/distilling_intractable_generative_models/eeac81861ee1c89cf254fd302303363bebfb1a27"
+_NEURAL_NET = f"{_RAW}/a-taherkhani/neural_net/3963e680512c53d204f7ee35b471a06b5dc03267"
+_BINARIZED_ROWS = Source(
+    f"{_DISTILLING}/outdir/randomly_binarized_mnist.mat",
+    "de1a93505c4561bbc3e3e2fbb6d911e31fb0e840bcea5f7c010848fba7d4f89a",
+)
+_CD25_500 = Source(
+    f"{_MCMC}/reference/code_AIS/mnistvh_CD25.mat", "264d0e1b8b54162efc886ad596408316ded23664eb8858f8a3ff280d31fb491d"
+)
+_SMALL_RBMS = (
+    Source(f"{_MCMC}/data/h10.mat", "5be9accc538f9d1548ccef1954c2444a71a3b2baef319ac2e3bfb1282ea9a92e"),
+    Source(f"{_MCMC}/data/h20.mat", "caa0fa72bc57eac629d2d5ec12574eda2526ee6c508fde7f72e20a7dd027a6ed"),
+    Source(f"{_MCMC}/data/h100.mat", "e1054109bfe28427d2c3ca8fa5a622a5299c9e141181cdd23bc0ba9baab80202"),
+    Source(f"{_MCMC}/data/h500.mat", "2823840ee01c3ae26e34d8bb930e8dff8ce4deff66ed0b84ceb406eac27ca945"),
+    Source(f"{_NEURAL_NET}/mnistvh.mat", "cea5b11edfc02c705f747b772e77da8d933198b05cd75d99a445507f8f2ae98d"),
+)
+_DNA_ROWS = (
+    Source(f"{_DNA}/dna.scale.tr", "101d8f3dc2b4da34263a9dd35694a3896df5830de16650f1307dfa4e0c47976c"),
+    Source(f"{_DNA}/dna.scale.val", "5028d909949f791be3628f9f4f25a33de9c470ad5c7458a3f5d62a2e0eb9d2ba"),
+    Source(f"{_DNA}/dna.scale.t", "d2eeed170e4e38ae2aba6aa4cd27a8ca4ecceb01a7751e8e509bb4e1a6bcef39"),
+)
 DATASETS = {
     "mnist_binarized.npz": Dataset(
-        "ab249405b5b4d287328418812c780dae69e299e7211a1373492840346c65b45c",
-        (
-            Source(
-                f"{_RAW}/gpapamak/distilling_intractable_generative_models/eeac81861ee1c89cf254fd302303363bebfb1a27"
-                "/outdir/randomly_binarized_mnist.mat",
-                "de1a93505c4561bbc3e3e2fbb6d911e31fb0e840bcea5f7c010848fba7d4f89a",
-            ),
-        ),
-        _binarized,
+        "ab249405b5b4d287328418812c780dae69e299e7211a1373492840346c65b45c", (_BINARIZED_ROWS,), _binarized
     ),
     "rbm_mnist_cd25_500.npz": Dataset(
-        "cc6704f99dfe56b798efb1ca5f2c57657058191f6c16a7790cf1475aacbaa38e",
-        (
-            Source(
-                f"{_MCMC}/reference/code_AIS/mnistvh_CD25.mat",
-                "264d0e1b8b54162efc886ad596408316ded23664eb8858f8a3ff280d31fb491d",
-            ),
-        ),
-        _salakhutdinov,
+        "cc6704f99dfe56b798efb1ca5f2c57657058191f6c16a7790cf1475aacbaa38e", (_CD25_500,), _salakhutdinov
     ),
     "rbm_mnist_small.npz": Dataset(
-        "1fea80c1a1f83341fc983e6d3fcde419a5b2591931392f316498687566fe2a26",
-        (
-            Source(f"{_MCMC}/data/h10.mat", "5be9accc538f9d1548ccef1954c2444a71a3b2baef319ac2e3bfb1282ea9a92e"),
-            Source(f"{_MCMC}/data/h20.mat", "caa0fa72bc57eac629d2d5ec12574eda2526ee6c508fde7f72e20a7dd027a6ed"),
-            Source(f"{_MCMC}/data/h100.mat", "e1054109bfe28427d2c3ca8fa5a622a5299c9e141181cdd23bc0ba9baab80202"),
-            Source(f"{_MCMC}/data/h500.mat", "2823840ee01c3ae26e34d8bb930e8dff8ce4deff66ed0b84ceb406eac27ca945"),
-            Source(
-                f"{_RAW}/a-taherkhani/neural_net/3963e680512c53d204f7ee35b471a06b5dc03267/mnistvh.mat",
-                "cea5b11edfc02c705f747b772e77da8d933198b05cd75d99a445507f8f2ae98d",
-            ),
-        ),
-        _small_rbms,
+        "1fea80c1a1f83341fc983e6d3fcde419a5b2591931392f316498687566fe2a26", _SMALL_RBMS, _small_rbms
     ),
-    "dna_libsvm.npz": Dataset(
-        "f0bd036f9e068627dcff573e16e8eee20ea99488bd9078a7dee74e49797b5574",
-        (
-            Source(f"{_DNA}/dna.scale.tr", "101d8f3dc2b4da34263a9dd35694a3896df5830de16650f1307dfa4e0c47976c"),
-            Source(f"{_DNA}/dna.scale.val", "5028d909949f791be3628f9f4f25a33de9c470ad5c7458a3f5d62a2e0eb9d2ba"),
-            Source(f"{_DNA}/dna.scale.t", "d2eeed170e4e38ae2aba6aa4cd27a8ca4ecceb01a7751e8e509bb4e1a6bcef39"),
-        ),
-        _dna,
-    ),
+    "dna_libsvm.npz": Dataset("f0bd036f9e068627dcff573e16e8eee20ea99488bd9078a7dee74e49797b5574", _DNA_ROWS, _dna),
 }

@@ -9,14 +9,7 @@ from tempering.api import estimate
 from tempering.models import RBM
 from tempering.paper.making import Errors, Made, Row, Setting, draw_rmse, rmse
 from tempering.paper.published import FIGURE3, FIGURE3_LOG_Z
-from tempering.paper.runs import (
-    PAPERS_WARMUP,
-    REFERENCE_500,
-    ais_errors,
-    paper_rts_errors,
-    raise_errors,
-    rts_errors,
-)
+from tempering.paper.runs import PAPERS_SETTINGS, PAPERS_WARMUP, REFERENCE_500, ais_errors, raise_errors, rts_errors
 from tempering.plots import style
 
 _INITIAL = PAPERS_WARMUP.steps * PAPERS_WARMUP.max_iterations  # sweeps that AIS and RAISE are given on top
@@ -50,7 +43,7 @@ def _rows(
     base, budget = data.mean(axis=0), num_sweeps + _INITIAL
     ways = {
         "RTS": lambda: rts_errors(rbm, base, truth, num_sweeps, seeds),
-        "RTS, the paper's warm-up": lambda: paper_rts_errors(rbm, base, truth, num_sweeps, seeds),
+        "RTS, the paper's warm-up": lambda: rts_errors(rbm, base, truth, num_sweeps, seeds, **PAPERS_SETTINGS),
         "AIS": lambda: ais_errors(rbm, base, truth, budget, seeds),
         "RAISE": lambda: raise_errors(rbm, base, truth, budget, seeds, data),
     }

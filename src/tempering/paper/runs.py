@@ -58,24 +58,6 @@ def rts_errors(
     return [r.log_z - truth for r in estimate_many(model, base, seeds=seeds, num_sweeps=num_sweeps, **options)]
 
 
-def paper_rts_errors(
-    model: AbstractModel, base: Any, truth: float, num_sweeps: int, seeds: Sequence[int]
-) -> list[float]:
-    """The same as the paper ran it: its warm-up, 100 linear rungs, equal rung weights.
-
-    Args:
-        model: What is estimated.
-        base: What tempering starts from.
-        truth: Its log Z.
-        num_sweeps: After the warm-up.
-        seeds: One for each run.
-
-    Returns:
-        Estimates less the truth.
-    """
-    return rts_errors(model, base, truth, num_sweeps, seeds, **PAPERS_SETTINGS)
-
-
 def read_errors(
     model: AbstractModel, base: Any, truth: float, seeds: Sequence[int], methods: Sequence[str], **settings: Any
 ) -> dict[str, list[float]]:

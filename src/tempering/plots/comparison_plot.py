@@ -65,7 +65,9 @@ def comparison(
     ax.xaxis.set_major_locator(MaxNLocator(_MOST_TICKS))
     doubts = dict.fromkeys(row.doubt for row in rows if row.doubt and np.isfinite(row.value))
     if doubts:
-        ax.plot([], [], "o", color=colours.faint, fillstyle="none", label=", or ".join(doubts))
+        ax.plot(
+            [], [], "o", color=colours.faint, fillstyle="none", label=",\nor ".join(doubts)
+        )  # too long for one line
     if ax.get_legend_handles_labels()[0]:
         style.add_legend(ax, colours, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderaxespad=0.0, ncols=2)
     return ax

@@ -21,6 +21,15 @@ def number(value: float | int | None, decimals: int = 3) -> str:
     return text.replace("-", "−")
 
 
+def half_count(value: float | None) -> str:
+    """A count in halves, such as that of round trips: 3 or 3.5.
+
+    Args:
+        value: The count.
+    """
+    return number(value, 1).removesuffix(".0")
+
+
 def with_error(value: float | None, std_error: float | None) -> str:
     """A value and its error.
 

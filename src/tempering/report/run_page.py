@@ -9,7 +9,7 @@ from tempering.plots.samples_plot import as_images, fitting_size
 from tempering.plots.style import can_plot
 from tempering.report.figures import NO_PICTURES, figure, side_by_side
 from tempering.report.page import Html, joined, page, pairs_table, section, table, tag
-from tempering.report.parts import Words, between, made_by, number, verdict_box, with_error
+from tempering.report.parts import Words, between, half_count, made_by, number, verdict_box, with_error
 from tempering.results import Details, Result
 
 Answer = Mapping[str, Any]
@@ -97,8 +97,8 @@ def _between_rungs(details: Details) -> Html:
     answer = details.answer
     trips, each = answer["round_trips"], answer["round_trips_per_chain"]
     walked = (
-        f"{number(trips['total'], 1)} round trips between base and target, {number(each, 2)} per chain; from "
-        f"{number(trips['fewest'], 1)} to {number(trips['most'], 1)} of a single chain."
+        f"{half_count(trips['total'])} round trips between base and target, {number(each, 2)} per chain. "
+        f"A single chain made between {half_count(trips['fewest'])} and {half_count(trips['most'])}."
     )
     matrix = f"Transitions between rungs; a stronger colour is more probable. {_knots(answer)}"
     pictures = [figure("transitions", plots.transitions, details, matrix, size=(4.6, 4.0))]

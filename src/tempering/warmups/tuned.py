@@ -31,7 +31,10 @@ _MAX_MOMENTS = 2**24  # rungs × coordinates × chains; beyond it coordinates ar
 
 
 class Holding(AbstractStageKind):
-    """Moves at the base and at the target, to see how often they are accepted there."""
+    """Moves at the base and at the target, to see how often they are accepted there.
+
+    Acceptance is summed over the whole stage, in one block.
+    """
 
     label: ClassVar[str] = "tuning steps"
     num_blocks: ClassVar[int] = 1
