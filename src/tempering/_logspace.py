@@ -6,6 +6,8 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.special import logsumexp
 
+from tempering._device_arrays import device_full, device_zeros
+
 LOG_ZERO = -1e30  # the log of a number that vanishes, where it must be finite: exp of a small share of it is still 0
 
 _ROUNDINGS = 8.0  # float32 numbers next to each other, on each side of 1
@@ -25,7 +27,7 @@ class LogSum(eqx.Module):
     @classmethod
     def empty(cls, shape: tuple[int, ...]) -> "LogSum":
         """The sum of no terms; its peak is finite, so that −inf can be added to it."""
-        return cls(jnp.full(shape, jnp.finfo(jnp.float32).min), jnp.zeros(shape))
+        return cls(device_full(shape, float(np.finfo(np.float32).min), np.float32), device_zeros(shape))
 
     def add(self, log_x: Float[Array, "..."]) -> "LogSum":
         """Add exp(log_x), elementwise."""
@@ -51,7 +53,7 @@ class Sum(eqx.Module):
 
     @classmethod
     def empty(cls, shape: tuple[int, ...]) -> "Sum":
-        return cls(jnp.zeros(shape))
+        return cls(device_zeros(shape))
 
     def add(self, x: Float[Array, "..."]) -> "Sum":
         return Sum(self.total + x)

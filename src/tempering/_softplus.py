@@ -23,6 +23,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from tempering._device_arrays import device_array
+
 TOLERANCE = 1e-7  # largest error per unit, over all β in the ladder and all |a| ≤ T
 _SIZES = ((4, 4), (5, 4), (5, 5), (6, 5), (6, 6), (7, 6), (7, 7), (8, 8), (10, 10))
 _SCALES = (4.0, 8.0, 12.0, 18.0, 28.0, 45.0)  # candidates for s
@@ -71,7 +73,7 @@ def fit_softplus_sums(betas: np.ndarray, bound: float) -> SoftplusSums | None:
         basis = _best_basis(bound, num_low, num_high)
         if max(basis.dense_error, basis.error(betas)) < 0.7 * TOLERANCE:
             arrays = (basis.scale, bound, basis.compress, *basis.expansions(betas), basis.series(betas))
-            on_device = (jnp.asarray(array, jnp.float32) for array in arrays)
+            on_device = (device_array(array) for array in arrays)
             return SoftplusSums(*on_device, num_low=num_low, num_high=num_high)
     return None
 

@@ -1,14 +1,19 @@
-"""Random numbers as a function of a key and two counters: the Threefry hash that JAX uses, for code on a GPU.
+"""Random numbers as a function of a key and two counters: the Threefry hash that JAX uses, as plain arithmetic.
 
 `jax.random` derives a key for every use before it draws, which on a GPU is a small program each time. Here one key
-serves several uses, told apart by a number, the stream. All of it is plain arithmetic on unsigned integers, so that it
-can be part of any program, also of a Pallas kernel.
+serves several uses, told apart by a number, the stream. All of it is arithmetic on unsigned integers, so that it can be
+part of any program, also of a Pallas kernel.
+
+On a CPU JAX makes a loop of every hash. In a step of a chain, which draws ten times or so, these loops take longer to
+compile and to run than the rest. `straight_key` gives the same random numbers without them.
 """
 
+import math
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.extend.random import define_prng_impl
 from jaxtyping import Array, Float, UInt32
 
 from tempering._types import Key
@@ -49,3 +54,52 @@ def threefry(key_0: Array, key_1: Array, count_0: Array, count_1: Array) -> tupl
         first = first + keys[(group + 1) % 3]
         second = second + keys[(group + 2) % 3] + jnp.uint32(group + 1)
     return first, second
+
+
+def straight_key(key: Key) -> Key:
+    """The same key, whose draws on a CPU are compiled without loops. It gives the same random numbers.
+
+    Args:
+        key: One of JAX's default kind; any other is returned as it is.
+    """
+    if jax.default_backend() != "cpu" or jax.random.key_impl(key) != _PLAIN:
+        return key
+    return jax.random.wrap_key_data(jax.random.key_data(key), impl=_STRAIGHT)
+
+
+def plain_key(key: Key) -> Key:
+    """The same key as JAX makes it, for code of others: some of JAX's samplers take no other kind."""
+    if jax.random.key_impl(key) != _STRAIGHT:
+        return key
+    return jax.random.wrap_key_data(jax.random.key_data(key), impl=_PLAIN)
+
+
+def _words(key: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
+    """Two words for each element of an array, whose counter is its place."""
+    low = jnp.arange(math.prod(shape), dtype=jnp.uint32).reshape(shape)
+    return threefry(key[0], key[1], jnp.zeros_like(low), low)
+
+
+def _split(key: Array, shape: tuple[int, ...]) -> Array:
+    return jnp.stack(_words(key, shape), axis=-1)
+
+
+def _random_bits(key: Array, bit_width: int, shape: tuple[int, ...]) -> Array:
+    high, low = _words(key, shape)
+    if bit_width == 64:  # where JAX computes in double precision
+        return (high.astype(jnp.uint64) << 32) | low.astype(jnp.uint64)
+    return (high ^ low).astype(f"uint{bit_width}")
+
+
+def _fold_in(key: Array, data: Array) -> Array:
+    return jnp.stack(threefry(key[0], key[1], jnp.zeros_like(data), data))
+
+
+def _seeded(seed: Array) -> Array:
+    raise NotImplementedError("Keys are made by `jax.random.key`, then `straight_key`.")
+
+
+_PLAIN = "threefry2x32"
+_STRAIGHT = define_prng_impl(
+    key_shape=(2,), seed=_seeded, split=_split, random_bits=_random_bits, fold_in=_fold_in, name="straight_threefry"
+)

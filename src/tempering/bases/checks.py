@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from tempering._device_arrays import device_array
 from tempering._errors import InputError
 from tempering._types import Numbers
 
@@ -22,7 +23,7 @@ def cholesky(owner: str, name: str, covariance: np.ndarray) -> np.ndarray:
 
 def as_float_array(array: np.ndarray) -> Array:
     """A device array of JAX's default kind: float32, or float64 where the user enabled that."""
-    return jnp.asarray(array, jnp.result_type(float))
+    return device_array(array, jnp.result_type(float))
 
 
 def finite_arrays(owner: str, **values: Numbers) -> list[np.ndarray]:

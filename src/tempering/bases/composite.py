@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array
 
 from tempering._errors import InputError
+from tempering._threefry import plain_key, straight_key
 from tempering._types import Key, Scalar, State
 from tempering.bases.base import AbstractBase
 from tempering.bases.checks import check_argument
@@ -44,8 +45,8 @@ class Product(AbstractBase):
 
     def sample(self, key: Key) -> State:
         parts, form = jax.tree.flatten(self.parts, is_leaf=_is_density)
-        keys = jax.random.split(key, len(parts))
-        return form.unflatten([part.sample(own) for part, own in zip(parts, keys, strict=True)])
+        keys = jax.random.split(straight_key(key), len(parts))
+        return form.unflatten([part.sample(plain_key(own)) for part, own in zip(parts, keys, strict=True)])
 
     def log_z(self) -> float:
         return sum(part.log_z() for part in jax.tree.leaves(self.parts, is_leaf=_is_density))

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 from scipy.special import gammaln
 
 from tempering._precision import product
+from tempering._threefry import straight_key
 from tempering._types import Key, LogF, Numbers, Scalar, State
 from tempering.bases.base import AbstractBase
 from tempering.bases.checks import as_float_array, check_argument, cholesky, finite_arrays, fitting_arrays, is_positive
@@ -41,7 +42,7 @@ class Bernoulli(AbstractBase):
         return product(x, self.logits)
 
     def sample(self, key: Key) -> Float[Array, " bit"]:
-        return jax.random.bernoulli(key, jax.nn.sigmoid(self.logits)).astype(self.logits.dtype)
+        return jax.random.bernoulli(straight_key(key), jax.nn.sigmoid(self.logits)).astype(self.logits.dtype)
 
     def log_z(self) -> float:
         return log_z_of_bits(self.logits)
@@ -116,7 +117,7 @@ class Normal(AbstractBase):
         return -0.5 * jnp.sum(z**2) - log_scale - 0.5 * _LOG_2PI * self.mean.size
 
     def sample(self, key: Key) -> Float[Array, "..."]:
-        noise = jax.random.normal(key, self.mean.shape, self.mean.dtype)
+        noise = jax.random.normal(straight_key(key), self.mean.shape, self.mean.dtype)
         if not self.is_correlated:
             return self.mean + self.scale * noise
         return self.mean + product(self.scale, noise.ravel()).reshape(self.mean.shape)
@@ -155,7 +156,7 @@ class Student(AbstractBase):
         return self.log_norm - jnp.sum((self.df + 1) / 2 * jnp.log1p(z**2 / self.df))
 
     def sample(self, key: Key) -> Float[Array, "..."]:
-        return self.mean + self.scale * jax.random.t(key, self.df, self.mean.shape, self.mean.dtype)
+        return self.mean + self.scale * jax.random.t(straight_key(key), self.df, self.mean.shape, self.mean.dtype)
 
 
 class Uniform(AbstractBase):
@@ -189,7 +190,7 @@ class Uniform(AbstractBase):
         return jnp.where(inside, -jnp.sum(jnp.log(self.high - self.low)), -jnp.inf)
 
     def sample(self, key: Key) -> Float[Array, "..."]:
-        return jax.random.uniform(key, self.low.shape, self.low.dtype, self.low, self.high)
+        return jax.random.uniform(straight_key(key), self.low.shape, self.low.dtype, self.low, self.high)
 
 
 def log_z_of_bits(logits: Float[Array, " bit"] | np.ndarray) -> float:

@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from tempering._device_arrays import device_full
 from tempering._types import Key, Rung, Rungs, Scalar, State
 from tempering.kernels.tempering import AbstractCarryingKernel, AbstractKernel, Position
 from tempering.ladder import AbstractPath, AbstractTwoEndedPath, ClimbDraw, Ladder
@@ -125,4 +126,4 @@ def positions_at_target(path: AbstractPath, states: State) -> Position:
         One position per chain.
     """
     num_chains = jax.tree.leaves(states)[0].shape[0]
-    return Position(states, jnp.full(num_chains, path.num_rungs - 1, jnp.int32))
+    return Position(states, device_full((num_chains,), path.num_rungs - 1, jnp.int32))

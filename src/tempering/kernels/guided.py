@@ -50,5 +50,5 @@ class GuidedTempering(AbstractKernel):
     def __call__(self, key: Key, ladder: Ladder, state: Guided) -> tuple[Guided, GuidedDraw]:
         own = dataclasses.replace(ladder, log_z_guess=state.log_z_guess)
         position, draw = SimulatedTempering(self.move)(key, own, state.position)
-        posterior, has_nan = own.rung_posterior(draw.log_f), jnp.any(jnp.isnan(draw.log_f))
+        posterior, has_nan = own.posterior_of(draw), jnp.any(jnp.isnan(draw.log_f))
         return dataclasses.replace(state, position=position), GuidedDraw(draw.rung, posterior, has_nan)

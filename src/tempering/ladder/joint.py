@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Shaped
 
+from tempering._device_arrays import device_array, device_zeros
 from tempering._errors import InputError
 from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar
 from tempering.ladder.draw import Draw
@@ -61,8 +62,8 @@ class Ladder(eqx.Module):
         num_rungs = path.num_rungs
         prior = uniform_log_prior(num_rungs) if log_prior is None else _checked_prior(log_prior, num_rungs)
         guess = np.zeros(num_rungs) if log_z_guess is None else _checked_per_rung("log_z_guess", log_z_guess, num_rungs)
-        relative = jnp.asarray(guess - guess[0], jnp.float32)
-        return cls(path, jnp.asarray(prior, jnp.float32), relative, jnp.asarray(rung_ends(prior)))
+        relative = device_array(guess - guess[0])
+        return cls(path, device_array(prior), relative, device_array(rung_ends(prior), np.int32))
 
     def with_log_z(self, log_z_guess: HostPerRung) -> "Ladder":
         """The same path and rung weights with another guess of log Z.
@@ -71,7 +72,7 @@ class Ladder(eqx.Module):
             log_z_guess: log Ẑ_k on the host, with any offset.
         """
         guess = _checked_per_rung("log_z_guess", log_z_guess, self.path.num_rungs)
-        return dataclasses.replace(self, log_z_guess=jnp.asarray(guess - guess[0], jnp.float32))
+        return dataclasses.replace(self, log_z_guess=device_array(guess - guess[0]))
 
     def with_guess(self, log_z_guess: PerRung) -> "Ladder":
         """The same as `with_log_z`, without checks, for use inside jit.
@@ -94,14 +95,14 @@ class Ladder(eqx.Module):
         path = self.path if is_same else self.path.with_betas(rounded)
         if log_prior is not None:
             return Ladder.create(path, log_prior)
-        return dataclasses.replace(self, path=path, log_z_guess=jnp.zeros_like(self.log_z_guess))
+        return dataclasses.replace(self, path=path, log_z_guess=device_zeros(self.log_z_guess.shape, np.float32))
 
     def continuous(self) -> "Ladder":
         """The same rungs as knots of a continuous β with a uniform density r(β)."""
         betas = np.asarray(self.path.betas, np.float64)
         ends = np.where(betas <= END_MASS, BOTTOM, np.where(betas >= 1 - END_MASS, TOP, 0)).astype(np.int32)
         none = jnp.zeros_like(self.log_prior)
-        return dataclasses.replace(self, log_prior=none, ends=jnp.asarray(ends), is_continuous=True)
+        return dataclasses.replace(self, log_prior=none, ends=device_array(ends, np.int32), is_continuous=True)
 
     def log_joint(self, log_f: PerRung) -> PerRung:
         """log q(x, k) up to a constant. Where log f_k is NaN, f_k counts as 0, as where it is −inf.
@@ -122,8 +123,7 @@ class Ladder(eqx.Module):
         """
         if self.is_continuous:
             return jnp.exp(self.log_rung_posterior(log_f))
-        table = self._table(self.log_joint(log_f))
-        return (table / jnp.sum(jnp.sum(table, axis=0))).ravel()[: self.path.num_rungs]
+        return self._posterior_from(self._table(self.log_joint(log_f)))
 
     def posterior_of(self, draw: Draw) -> PerRung:
         """q(k | x) of a draw, as for `rung_posterior`.
@@ -132,6 +132,17 @@ class Ladder(eqx.Module):
             draw: what a kernel returned.
         """
         return self.rung_posterior(draw.log_f) if draw.posterior is None else draw.posterior
+
+    def log_target_posterior_of(self, draw: Draw) -> Scalar:
+        """log q(K−1 | x) of a draw, which does not underflow; NaN as for `rung_posterior`.
+
+        Args:
+            draw: what a kernel returned.
+        """
+        if draw.posterior is None:
+            return self.log_rung_posterior(draw.log_f)[-1]
+        log_joint = self.log_joint(draw.log_f)
+        return log_joint[-1] - log_joint[draw.rung] + jnp.log(draw.posterior[draw.rung])  # the rung has a share
 
     def added_at(self, sums: Shaped[Array, "rung ..."], rung: Rung, term: Shaped[Array, "..."]) -> Array:
         """Sums per rung with a term added at one of them.
@@ -165,9 +176,24 @@ class Ladder(eqx.Module):
             key: a JAX random key.
             log_f: log f_k(x) at every rung.
         """
+        return self._rung_from(key, self._table(self.log_joint(log_f)))
+
+    def draw_rung(self, key: Key, log_f: PerRung) -> tuple[PerRung, Rung]:
+        """q(k | x) at every rung, and a draw of k from it, as for `rung_posterior` and `sample_rung`.
+
+        Args:
+            key: a JAX random key.
+            log_f: log f_k(x) at every rung.
+        """
+        table = self._table(self.log_joint(log_f))
+        return self._posterior_from(table), self._rung_from(key, table)
+
+    def _posterior_from(self, table: Float[Array, "row column"]) -> PerRung:
+        return (table / jnp.sum(jnp.sum(table, axis=0))).ravel()[: self.path.num_rungs]
+
+    def _rung_from(self, key: Key, table: Float[Array, "row column"]) -> Rung:
         # The rungs are laid out in a table; one uniform number picks a column, then a row. Column sums vectorise, so
         # this costs one exponential per rung, where Gumbel noise would cost a random number and two logarithms.
-        table = self._table(self.log_joint(log_f))
         until_column = jnp.cumsum(jnp.sum(table, axis=0))
         level = jax.random.uniform(key) * until_column[-1]
         column = _first_above(until_column, level)

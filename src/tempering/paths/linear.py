@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from tempering._device_arrays import device_array
 from tempering._errors import InputError
 from tempering._logspace import LOG_ZERO, power
 from tempering._types import HostPerRung, Key, LogF, PerRung, Rung, Scalar, State
@@ -149,7 +150,7 @@ class LikelihoodPath(AbstractTwoEndedPath, AbstractLinearPath, AbstractBasedPath
 
 def float32_betas(betas: HostPerRung) -> PerRung:
     """Inverse temperatures as a path keeps them, once they are checked."""
-    return jnp.asarray(checked_betas(betas), jnp.float32)
+    return device_array(checked_betas(betas))
 
 
 def checked_base(base: AbstractBase) -> AbstractBase:

@@ -11,7 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
+from tempering._device_arrays import device_array
 from tempering._errors import InputError
+from tempering._threefry import straight_key
 from tempering._types import Key
 from tempering.kernels import AbstractKernel
 from tempering.ladder import AbstractPath, Ladder
@@ -126,7 +128,8 @@ def run_chains(
     share = Share.of_this_process(num_chains, lanes, joins_chains=joins_chains)
     places = _places(devices, len(share.numbers), ladder.path)
     numbers = _filled_up(share.numbers, len(places), num_chains)
-    chains, parts = _placed(numbers, places), _placed(_grouped(states, numbers), places)
+    on_host = jax.tree.map(np.asarray, states) if platform == "cpu" else states  # where cutting compiles nothing
+    chains, parts = _placed(numbers, places), _placed(_grouped(on_host, numbers), places)
 
     def walk(bounds: Int[Array, "2"], part: int) -> tuple[Any, Any]:
         states, filled = _walk(platform, key, ladder, kernel, record, chains[part], parts[part], bounds)
@@ -136,18 +139,18 @@ def run_chains(
         nonlocal parts
         for start in range(first_step, num_steps, block_steps):
             stop = min(start + block_steps, num_steps)
-            found = threads.run(partial(walk, jnp.asarray([start, stop], jnp.int32)))
+            found = threads.run(partial(walk, device_array([start, stop], np.int32)))
             parts = [states for states, _ in found]
             yield stop, found
 
-    with SideBySide(len(places), lambda: walk(jnp.zeros(2, jnp.int32), 0)) as threads:
+    with SideBySide(len(places), lambda: walk(device_array([0, 0], np.int32), 0)) as threads:
         blocks = walked(threads)
         for stop, found in blocks if platform == "cpu" else one_ahead(blocks):
             new_states, filled = [states for states, _ in found], [record for _, record in found]
             kept = share.records_of_all(filled, numbers.size)
             is_wanted = wants_states is None or wants_states(stop)
-            new_states = jax.device_put(new_states, places[0])
-            yield Block(stop, _states_of_all(new_states, share.numbers.size, num_chains) if is_wanted else None, kept)
+            wanted = _states_of_all(new_states, places[0], share.numbers.size, num_chains) if is_wanted else None
+            yield Block(stop, wanted, kept)
 
 
 @eqx.filter_jit
@@ -182,7 +185,7 @@ def _walk(platform: str, key, ladder, kernel, record, chains, states, bounds, wa
         ladder = dataclasses.replace(ladder, path=ladder.path.on_gpu(), writes_rows=is_small)
 
     def one_chain(chain, state):
-        return walk(jax.random.fold_in(key, chain), ladder, kernel, record, state, bounds)
+        return walk(jax.random.fold_in(straight_key(key), chain), ladder, kernel, record, state, bounds)
 
     return jax.lax.map(lambda group: jax.vmap(one_chain)(*group), (chains, states))
 
@@ -266,21 +269,30 @@ def _placed(grouped: Any, places: list[Any]) -> list[Any]:
     return [jax.device_put(part(i), place) for i, place in enumerate(places)]
 
 
-def _states_of_all(parts: list[Any], num_own: int, num_chains: int) -> Any:
-    """The states of the chains of all processes."""
+def _states_of_all(parts: list[Any], place: Any, num_own: int, num_chains: int) -> Any:
+    """The states of the chains of all processes, on the first device."""
     if jax.process_count() == 1:
-        return _flat_states(parts, num_chains)
-    return jax.tree.map(lambda leaf: leaf[:num_chains], gathered(_flat_states(parts, num_own)))
+        return _flat_states(parts, place, num_chains)
+    return jax.tree.map(lambda leaf: leaf[:num_chains], gathered(_flat_states(parts, place, num_own)))
+
+
+def _flat_states(parts: list[Any], place: Any, num_chains: int) -> Any:
+    """Back to one chain axis."""
+    if place.platform == "cpu":  # in NumPy, which compiles nothing
+        return jax.device_put(_joined(jax.tree.map(np.asarray, parts), num_chains, np), place)
+    return _joined_on_device(jax.device_put(parts, place), num_chains)
+
+
+def _joined(parts: list[Any], num_chains: int, xp: Any) -> Any:
+    def join(*leaves):
+        return xp.concatenate([leaf.reshape(-1, *leaf.shape[2:]) for leaf in leaves])[:num_chains]
+
+    return jax.tree.map(join, *parts)
 
 
 @partial(jax.jit, static_argnums=1)
-def _flat_states(parts: list[Any], num_chains: int) -> Any:
-    """Back to one chain axis, on the device."""
-
-    def join(*leaves):
-        return jnp.concatenate([leaf.reshape(-1, *leaf.shape[2:]) for leaf in leaves])[:num_chains]
-
-    return jax.tree.map(join, *parts)
+def _joined_on_device(parts: list[Any], num_chains: int) -> Any:
+    return _joined(parts, num_chains, jnp)
 
 
 def _team_size(num_chains: int, lanes: int) -> int:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import jax.numpy as jnp
 
+from tempering._device_arrays import device_zeros
 from tempering._errors import InputError
 from tempering._types import Key
 from tempering.diagnosis.stopping import first_look
@@ -57,7 +58,7 @@ class Setup:
         is_many = self.may_begin_at_base and self.num_chains > MOST_ALONE and move.redraws_base and not self.is_late
         at_base = is_many and num_steps >= _CROSSED * first_look(stage.warmup.length)
         if at_base:
-            states = dataclasses.replace(states, rung=jnp.zeros(self.num_chains, jnp.int32))  # x is drawn there
+            states = dataclasses.replace(states, rung=device_zeros((self.num_chains,), jnp.int32))  # x is drawn there
         return stage.next(Sampling(at_base), ladder, SimulatedTempering(move), states, num_steps)
 
     def tempered_template(self, kind: AbstractStageKind) -> Stage:

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from tempering._device_arrays import device_zeros
 from tempering._types import Scalar
 from tempering.ladder import Ladder
 from tempering.stats.statistic import AbstractHostStatistic, AbstractRecord
@@ -24,7 +25,7 @@ class AnnealRecord(AbstractRecord):
     @classmethod
     def empty(cls, ladder: Ladder) -> "AnnealRecord":
         """A record without steps, for any ladder."""
-        return cls(step_room(), jnp.zeros((), jnp.int32))
+        return cls(step_room(), device_zeros((), jnp.int32))
 
     def update(self, ladder: Ladder, log_increment: Scalar, /) -> "AnnealRecord":
         return AnnealRecord(set_step(self.log_increments, self.num_steps, log_increment), self.num_steps + 1)

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from tempering._device_arrays import device_zeros
 from tempering.ladder import Ladder
 from tempering.stats.statistic import AbstractRecord
 
@@ -24,7 +25,7 @@ class AwayRecord(AbstractRecord):
         Args:
             ladder: not used; every record is made from a ladder.
         """
-        return cls(jnp.zeros((), jnp.int32))
+        return cls(device_zeros((), jnp.int32))
 
     def update(self, ladder: Ladder, is_away: Bool[Array, ""], /) -> "AwayRecord":
         return AwayRecord(self.num_steps + is_away)

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from tempering._device_arrays import device_zeros
 from tempering.ladder import ClimbDraw, Ladder
 from tempering.stats.statistic import AbstractHostStatistic, AbstractRecord
 from tempering.stats.steps import filled_steps, set_step, step_room
@@ -27,8 +28,8 @@ class ClimbRecord(AbstractRecord):
     @classmethod
     def empty(cls, ladder: Ladder) -> "ClimbRecord":
         """A record without steps, for any ladder."""
-        none = jnp.zeros((), jnp.int32)
-        return cls(step_room(), jnp.zeros(()), none, none)
+        none = device_zeros((), jnp.int32)
+        return cls(step_room(), device_zeros(), none, none)
 
     def update(self, ladder: Ladder, draw: ClimbDraw, /) -> "ClimbRecord":
         return ClimbRecord(

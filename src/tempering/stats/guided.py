@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from tempering._device_arrays import device_zeros
 from tempering.ladder import GuidedDraw, Ladder
 from tempering.stats.statistic import AbstractRecord, AbstractSums
 
@@ -24,8 +25,8 @@ class GuidedRecord(AbstractRecord):
     @classmethod
     def empty(cls, ladder: Ladder) -> "GuidedRecord":
         """A record without draws, for the rungs of this ladder."""
-        none = jnp.zeros(ladder.path.num_rungs)
-        return cls(none, none, jnp.zeros(()))
+        none = device_zeros((ladder.path.num_rungs,))
+        return cls(none, none, device_zeros())
 
     def update(self, ladder: Ladder, draw: GuidedDraw, /) -> "GuidedRecord":
         posterior = self.posterior + jnp.nan_to_num(draw.posterior)

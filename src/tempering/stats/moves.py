@@ -7,6 +7,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 
+from tempering._device_arrays import device_array, device_zeros
 from tempering._types import HostPerRung
 from tempering.ladder import Draw, HeldDraw, Ladder
 from tempering.stats.statistic import AbstractRecord, AbstractSums
@@ -31,8 +32,9 @@ class MoveSums(AbstractRecord):
     @classmethod
     def empty(cls, ladder: Ladder) -> "MoveSums":
         """Sums over no moves, for the rungs of this ladder."""
-        none = jnp.zeros(ladder.path.num_rungs, jnp.int32)
-        return cls(none, jnp.zeros(ladder.path.num_rungs), none)
+        shape = (ladder.path.num_rungs,)
+        none = device_zeros(shape, jnp.int32)
+        return cls(none, device_zeros(shape), none)
 
     def update(self, ladder: Ladder, draw: Draw | HeldDraw, /) -> "MoveSums":
         info = draw.info
@@ -107,16 +109,16 @@ class TuningSums(AbstractRecord):
             reference: a point near all chains.
         """
         num_rungs = ladder.path.num_rungs
-        by_bin, by_dim = jnp.zeros((num_rungs, _NUM_BINS)), jnp.zeros((num_rungs, len(reference)))
-        ends = (jnp.asarray(low, jnp.float32), jnp.asarray(high, jnp.float32))
-        return cls(*ends, jnp.asarray(reference, jnp.float32), by_bin, by_bin, jnp.zeros(num_rungs), by_dim, by_dim)
+        by_bin, by_dim = device_zeros((num_rungs, _NUM_BINS)), device_zeros((num_rungs, len(reference)))
+        ends = (device_array(low), device_array(high))
+        return cls(*ends, device_array(reference), by_bin, by_bin, device_zeros((num_rungs,)), by_dim, by_dim)
 
     def update(self, ladder: Ladder, draw: Draw, /) -> "TuningSums":
         assert draw.info is not None
         x = ravel_pytree(draw.x)[0]
         place = (jnp.log(draw.info.step_size) - jnp.log(self.low)) / (jnp.log(self.high) - jnp.log(self.low))
         where = (draw.origin, jnp.clip((place * _NUM_BINS).astype(jnp.int32), 0, _NUM_BINS - 1))
-        posterior = jnp.nan_to_num(ladder.rung_posterior(draw.log_f))[:, None]
+        posterior = jnp.nan_to_num(ladder.posterior_of(draw))[:, None]
         off = jnp.where(jnp.isfinite(x), x - self.reference, 0.0).astype(jnp.float32)
         return dataclasses.replace(
             self,

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from tempering._device_arrays import device_zeros
 from tempering.ladder import Draw, Ladder
 from tempering.stats.independence import independent_size
 from tempering.stats.statistic import AbstractHostStatistic, AbstractRecord
@@ -111,10 +112,10 @@ class StateTrace(AbstractRecord):
     def empty(cls, ladder: Ladder) -> "StateTrace":
         one = eqx.filter_eval_shape(ladder.path.sample_base, jax.random.key(0))
         x = jax.tree.map(lambda leaf: step_room(leaf.shape, leaf.dtype), one)
-        return cls(x, step_room(), step_room((), jnp.int32), jnp.zeros((), jnp.int32))
+        return cls(x, step_room(), step_room((), jnp.int32), device_zeros((), jnp.int32))
 
     def update(self, ladder: Ladder, draw: Draw, /) -> "StateTrace":
-        log_weight = ladder.log_rung_posterior(draw.log_f)[-1]
+        log_weight = ladder.log_target_posterior_of(draw)
         log_weight = jnp.where(jnp.isnan(log_weight), -jnp.inf, log_weight).astype(self.log_weights.dtype)
         rooms, new = (self.x, self.log_weights, self.rungs), (draw.x, log_weight, draw.rung)
         x, log_weights, rungs = set_step(rooms, self.num_steps, new)

@@ -13,12 +13,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
+from tempering._device_arrays import device_zeros
+
 MAX_BLOCK_STEPS = 250  # short enough for float32 sums, and little work is lost if a run is killed within a block
 
 
-def step_room(shape: tuple[int, ...] = (), dtype: Any = float) -> Array:
+def step_room(shape: tuple[int, ...] = (), dtype: Any = None) -> Array:
     """Zeros of shape (MAX_BLOCK_STEPS, *shape)."""
-    return jnp.zeros((MAX_BLOCK_STEPS, *shape), dtype)
+    return device_zeros((MAX_BLOCK_STEPS, *shape), dtype)
 
 
 def set_step(room: Any, step: Int[Array, ""], values: Any, *, in_rows: bool = False) -> Any:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from tempering._device_arrays import device_full, device_zeros
 from tempering._logspace import LogSum, Sum
 from tempering._types import HostPerRung, PerRung, Rung
 from tempering.ladder import AbstractPath, AbstractTwoEndedPath, Draw, Ladder
@@ -57,10 +58,17 @@ def _slopes(path: AbstractPath, draw: Draw) -> tuple[PerRung, PerRung]:
     return jnp.broadcast_to(path.slope_from(draw.log_ends), path.betas.shape), jnp.zeros_like(path.betas)
 
 
+def _beside(log_f: PerRung, origin: Rung) -> Float[Array, "3"]:
+    """log f_{k−1}, log f_k and log f_{k+1}; −inf past an end."""
+    rungs = origin + jnp.arange(-1, 2)
+    is_rung = (rungs >= 0) & (rungs < len(log_f))
+    return jnp.where(is_rung, jnp.take(log_f, rungs, mode="clip"), -jnp.inf)
+
+
 def _log_ratios(log_f: PerRung, origin: Rung) -> Float[Array, "2"]:
     """log f_{k+1}/f_k and log f_{k−1}/f_k; −inf past an end, and where a density is NaN."""
-    padded = jnp.pad(log_f, 1, constant_values=-jnp.inf)
-    log_ratios = jnp.stack([padded[origin + 2], padded[origin]]) - padded[origin + 1]
+    below, here, above = _beside(log_f, origin)
+    log_ratios = jnp.stack([above, below]) - here
     return jnp.where(jnp.isnan(log_ratios), -jnp.inf, log_ratios)
 
 
@@ -85,11 +93,13 @@ def _with_steps(sums: tuple[LogSum, LogSum], ladder: Ladder, draw: Draw) -> tupl
 
 def _with_vanished(counts: Int[Array, " rung"], ladder: Ladder, draw: Draw) -> Int[Array, " rung"]:
     """Add one draw; only if it has a density at its rung and none at the next."""
-    is_positive = jnp.append(draw.log_f > -jnp.inf, True)  # False for NaN; past the end there is nothing to vanish
     if ladder.writes_rows:
+        is_positive = jnp.append(draw.log_f > -jnp.inf, True)  # False for NaN; past the end nothing can vanish
         is_origin = jnp.arange(ladder.path.num_rungs) == draw.origin
         return counts + (is_origin & is_positive[:-1] & ~is_positive[1:])
-    return counts.at[draw.origin].add(is_positive[draw.origin] & ~is_positive[draw.origin + 1])
+    _, is_here, is_above = _beside(draw.log_f, draw.origin) > -jnp.inf
+    is_last = draw.origin == len(counts) - 1
+    return counts.at[draw.origin].add(is_here & ~is_above & ~is_last)
 
 
 class TemperingStats(AbstractRecord):
@@ -169,15 +179,15 @@ class TemperingStats(AbstractRecord):
             with_controls: whether to keep the control variates of a move that gives them.
         """
         num_rungs = ladder.path.num_rungs
-        zero = jnp.zeros((), jnp.int32)
+        zero = device_zeros((), jnp.int32)
         posterior_sum = (LogSum if any_range else Sum).empty((num_rungs,))
-        none = jnp.zeros(num_rungs, jnp.int32)
+        none = device_zeros((num_rungs,), jnp.int32)
         law = (ladder.path.betas, ladder.log_prior, ladder.log_z_guess)
         slopes = SlopeSums.empty(ladder) if with_slopes else None
         steps = (LogSum.empty((num_rungs,)), LogSum.empty((num_rungs,))) if with_steps else None
         num_vanished = none if with_steps else None
-        controls = jnp.zeros((num_rungs, 4)) if with_controls else None
-        no_fault = (jnp.full((), -1, jnp.int32), jnp.full((), -1, jnp.int32))
+        controls = device_zeros((num_rungs, 4)) if with_controls else None
+        no_fault = (device_full((), -1, jnp.int32),) * 2
         return cls(
             posterior_sum, none, none, zero, zero, zero, zero, zero, zero, *law, slopes, steps, num_vanished,
             controls, no_fault,

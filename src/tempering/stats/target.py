@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from tempering._device_arrays import device_zeros
 from tempering.ladder import Draw, Ladder
 from tempering.stats.statistic import AbstractRecord, AbstractSums
 from tempering.stats.teams import Teams
@@ -43,7 +44,7 @@ class TargetSums(AbstractRecord):
         """
         one = eqx.filter_eval_shape(ladder.path.sample_base, jax.random.key(0))
         shape = eqx.filter_eval_shape(lambda x: jnp.asarray(function(x)), one).shape
-        return cls(function, jnp.zeros(()), jnp.zeros(shape))
+        return cls(function, device_zeros(), device_zeros(shape))
 
     def update(self, ladder: Ladder, draw: Draw, /) -> "TargetSums":
         weight = jnp.nan_to_num(ladder.posterior_of(draw)[-1])

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from tempering._device_arrays import device_zeros
 from tempering.ladder import Draw, Ladder
 from tempering.stats.statistic import AbstractHostStatistic, AbstractRecord
 
@@ -39,8 +40,8 @@ class TourSums(AbstractRecord):
     @classmethod
     def empty(cls) -> "TourSums":
         """Sums over no draws."""
-        zero = jnp.zeros(())
-        return cls((zero,) * 2, (zero,) * 2, jnp.zeros((), bool), zero, (zero,) * 2, (zero,) * len(_PAIRS))
+        zero = device_zeros()
+        return cls((zero,) * 2, (zero,) * 2, device_zeros((), bool), zero, (zero,) * 2, (zero,) * len(_PAIRS))
 
     def update(self, ladder: Ladder, draw: Draw, /) -> "TourSums":
         posterior = ladder.posterior_of(draw)

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from tempering._device_arrays import device_zeros
 from tempering.ladder import Draw, Ladder
 from tempering.stats.draws import KeptFeatures
 from tempering.stats.steps import filled_steps, set_step, step_room
@@ -28,7 +29,7 @@ class Trace(eqx.Module):
 
     @classmethod
     def empty(cls, ladder: Ladder, *, with_features: bool = False) -> "Trace":
-        zero = jnp.zeros((), jnp.int32)
+        zero = device_zeros((), jnp.int32)
         features = step_room((ladder.path.feature_matrix().shape[1],)) if with_features else None
         return cls(zero, step_room((), jnp.int32), zero, features)
 
@@ -102,7 +103,7 @@ class TransitionSums(eqx.Module):
     @classmethod
     def empty(cls, ladder: Ladder) -> "TransitionSums":
         """Sums over no draws, for the rungs of this ladder."""
-        return cls(jnp.zeros((ladder.path.num_rungs, ladder.path.num_rungs)))
+        return cls(device_zeros((ladder.path.num_rungs, ladder.path.num_rungs)))
 
     def update(self, ladder: Ladder, draw: Draw) -> "TransitionSums":
         """Add q(· | x) to the row of the rung at which x was drawn; a draw that is not finite adds nothing.

@@ -5,10 +5,10 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from tempering._device_arrays import device_array
 from tempering.kernels import AbstractSizedMove, Schedule
 from tempering.kernels.moves.flow import Flow
 
@@ -75,8 +75,8 @@ class Tuning(eqx.Module):
         schedule = Schedule.constant(self.step_sizes[-1], self.scales[-1])
         if self.factors.shape[1] == 0:
             return schedule
-        factor = jnp.asarray(self.factors[-1:], jnp.float32)
-        return dataclasses.replace(schedule, factor_betas=jnp.zeros(1), factors=factor)
+        factor = device_array(self.factors[-1:])
+        return dataclasses.replace(schedule, factor_betas=device_array([0.0]), factors=factor)
 
     def schedule(self, betas: Float[np.ndarray, " rung"]) -> Schedule:
         """A schedule for all rungs.
@@ -84,16 +84,14 @@ class Tuning(eqx.Module):
         Args:
             betas: The inverse temperatures of the rungs.
         """
-        places, step_sizes, scales = (
-            jnp.asarray(part, jnp.float32) for part in (self.betas, self.step_sizes, self.scales)
-        )
+        places, step_sizes, scales = (device_array(part) for part in (self.betas, self.step_sizes, self.scales))
         schedule = Schedule(places, step_sizes, scales, Schedule.constant(1.0).jitter)
         schedule = schedule.with_knots(betas, scales.shape[1])
         if self.factors.shape[1] == 0 or not any(np.linalg.cond(factor) ** 2 > _WORTHWHILE for factor in self.factors):
             return schedule
         chosen = np.round(np.linspace(0, len(self.betas) - 1, _NUM_FACTORS)).astype(int)
-        factors = jnp.asarray(self.factors[chosen], jnp.float32)
-        return dataclasses.replace(schedule, factor_betas=places[chosen], factors=factors)
+        factors = device_array(self.factors[chosen])
+        return dataclasses.replace(schedule, factor_betas=device_array(self.betas[chosen]), factors=factors)
 
     def flow(self) -> Flow:
         """How the law of x moves with β, from what was learned at each place and in between."""
@@ -164,7 +162,7 @@ def with_acceptance(schedule: Schedule, acceptance: Float[np.ndarray, " rung"], 
     off[0] = off[1]  # at the base x is drawn exactly, which says nothing about steps
     off = np.convolve(np.pad(off, 2, mode="edge"), np.full(5, 0.2), mode="valid")  # neighbours share their noise
     step_sizes = np.asarray(schedule.step_sizes, np.float64) * np.exp(_GAIN * off)
-    return dataclasses.replace(schedule, step_sizes=jnp.asarray(step_sizes, jnp.float32))
+    return dataclasses.replace(schedule, step_sizes=device_array(step_sizes))
 
 
 def shrunk(correlation: Float[np.ndarray, "dim dim"], num_rows: float | int) -> Float[np.ndarray, "dim dim"]:

@@ -5,10 +5,10 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from tempering._continuity import is_continuous
+from tempering._device_arrays import device_array, device_full, device_zeros
 from tempering._errors import InputError, check_count
 from tempering._types import HostPerRung
 from tempering.estimators import Annealed, controlled_stepping, rts, stepping_stone
@@ -27,7 +27,7 @@ _MOST_NUMBERS = 2**22  # in the states of all particles, where chains are very m
 _ENOUGH_PARTICLES = 1000  # however large their states
 _MOST_SLOPES = 1000  # of particles at the base, which give the first step's length
 _MOST_APART = 1.0  # nats between stepping stones up and down that are both believed
-_OFFSETS = 2**30  # folded into the key for resampling, out of the way of stage numbers
+_OFFSETS = 2**30  # told apart from other uses of the key: the random numbers of resampling
 _COUNTS = (
     "stretch_steps", "num_particles", "num_gibbs_particles", "max_steps", "min_equilibration",
     "min_gibbs_equilibration",
@@ -130,7 +130,7 @@ class SequentialStart(AbstractMeasuringWarmup):
         some = jax.tree.map(lambda leaf: leaf[:_MOST_SLOPES], x)
         slopes = np.asarray(_base_slopes(setup.ladder.path.with_betas(np.array([0.0, 0.5, 1.0])), some), np.float64)
         stretch = self._stretch(setup, kind.past, float(root_kl_lengths(slopes[:, None])[0]))
-        positions = Position(x, jnp.zeros(num_particles, jnp.int32))
+        positions = Position(x, device_zeros((num_particles,), np.int32))
         return Stage.first(kind, *self._ready(setup, kind, positions, stretch), self.stretch_steps)
 
     def templates(self, setup: Setup) -> list[Stage]:
@@ -152,8 +152,8 @@ class SequentialStart(AbstractMeasuringWarmup):
     def _after_stretch(self, setup: Setup, stage: Stage, kind: Climbing) -> Stage:
         rung, steps = int(np.asarray(stage.states.rung)[0]), stage.recording
         betas = np.asarray(stage.ladder.path.betas, np.float64)[rung - stage.num_steps : rung + 1]
-        key = jax.random.fold_in(jax.random.fold_in(setup.key, _OFFSETS), stage.number)
-        offsets = np.asarray(jax.random.uniform(key, (2,)), np.float64)
+        words = np.asarray(jax.random.key_data(setup.key)).tolist()
+        offsets = np.random.default_rng([*words, _OFFSETS, stage.number]).random(2)
         past, tuning, move = kind.past.climbed(betas[1:], steps), kind.tuning, setup.move
         if tuning is not None and isinstance(move, AbstractSizedMove):
             tuning = tuning.after(move, past.beta, steps.acceptance, stage.states.x, past.weights)
@@ -189,7 +189,7 @@ class SequentialStart(AbstractMeasuringWarmup):
             betas, start = np.concatenate([[0.0, low / 2], stretch]), 2
         else:
             betas, start = np.concatenate([[0.0], stretch, [1.0]]), 1
-        rungs = jnp.full(kind.past.num_particles, start, jnp.int32)
+        rungs = device_full((kind.past.num_particles,), start, np.int32)
         ladder = Ladder.create(setup.ladder.path.with_betas(betas))
         positions = dataclasses.replace(positions, rung=rungs)  # what they carry holds for any rung
         return ladder, ClimbUp(_locally_tuned(setup.move, kind.tuning)), positions
@@ -205,7 +205,7 @@ class SequentialStart(AbstractMeasuringWarmup):
         if kind.tuning is not None and isinstance(move, AbstractSizedMove):
             move = _with_flow(move.with_schedule(kind.tuning.schedule(betas)), ladder.path, kind.tuning)
         rungs = rungs_by_weight(ladder, setup.num_chains)
-        states = Position(past.states_near(betas[rungs]), jnp.asarray(rungs))
+        states = Position(past.states_near(betas[rungs]), device_array(rungs, np.int32))
         length = lengths.length(betas)
         log_z = ladder.path.log_z_base() + past.log_z[-1]
         annealed = Annealed(log_z, past.std_error, past.log_weight_variance, past.num_families)
@@ -287,7 +287,7 @@ def _with_corrected_error(stage: Stage, better: Ladder) -> Stage:
     """
     if stage.warmup.annealed is None:
         return stage
-    correction = float(better.log_z_guess[-1] - stage.ladder.log_z_guess[-1])
+    correction = float(np.asarray(better.log_z_guess)[-1] - np.asarray(stage.ladder.log_z_guess)[-1])
     error = float(np.hypot(stage.warmup.annealed.std_error, correction))
     return stage.with_found(annealed=dataclasses.replace(stage.warmup.annealed, std_error=error))
 

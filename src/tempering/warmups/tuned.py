@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from tempering._device_arrays import device_array
 from tempering._types import HostPerRung
 from tempering.kernels import AbstractMove, AbstractSizedMove, Held, Position, Schedule
 from tempering.ladder import LadderRule
@@ -139,7 +140,7 @@ class Tuned(AbstractWarmup):
         if stage.is_sampling and self.is_fixed:
             mean = jnp.full_like(schedule.step_sizes, schedule.step_sizes.mean())
             schedule = dataclasses.replace(schedule, step_sizes=mean)
-        jitter = jnp.asarray(_WIDE if kind.tries_step_sizes else _NARROW, jnp.float32)
+        jitter = device_array(_WIDE if kind.tries_step_sizes else _NARROW)
         if kind.tries_step_sizes:
             kind = kind.tuned_about(coordinates(stage.states.x).mean(axis=0))
         stage = stage.with_move(move.with_schedule(dataclasses.replace(schedule, jitter=jitter)))
@@ -209,5 +210,5 @@ def _between(betas: Any, at_base: Any, at_target: Any) -> np.ndarray:
 
 
 def _scheduled(schedule: Schedule, step_sizes: HostPerRung, scales: np.ndarray | None = None) -> Schedule:
-    schedule = dataclasses.replace(schedule, step_sizes=jnp.asarray(step_sizes, jnp.float32))
-    return schedule if scales is None else dataclasses.replace(schedule, scales=jnp.asarray(scales, jnp.float32))
+    schedule = dataclasses.replace(schedule, step_sizes=device_array(step_sizes))
+    return schedule if scales is None else dataclasses.replace(schedule, scales=device_array(scales))

@@ -1,14 +1,23 @@
 """What a move evaluated last, passed on so that the next move at any rung need not evaluate it again."""
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from tempering._logspace import power
 from tempering._types import Scalar, State
 from tempering.ladder import AbstractTwoEndedPath
+
+
+class Ends(NamedTuple):
+    """a(x) and b(x), and their gradients."""
+
+    log_ends: tuple[Scalar, Scalar]
+    slopes: tuple[Float[Array, " dim"], Float[Array, " dim"]]
 
 
 class Carried(eqx.Module):
@@ -29,10 +38,21 @@ class Carried(eqx.Module):
             path: the densities.
             beta: an inverse temperature.
         """
-        value = path.log_density_from(beta, self.log_ends)
-        shares = jnp.stack(path.shares(beta))[:, None]
-        slope = jnp.sum(jnp.where(shares == 0, 0.0, shares * self.slopes), axis=0)
-        return value, jnp.where(jnp.isfinite(value), slope, 0.0)
+        return force_from_ends(path, beta, self.log_ends, self.slopes)
+
+
+def force_from_ends(path: AbstractTwoEndedPath, beta: Scalar, log_ends: Any, slopes: Any) -> tuple[Scalar, Array]:
+    """log f at β and its gradient, which is 0 where log f is not finite.
+
+    Args:
+        path: the densities.
+        beta: an inverse temperature.
+        log_ends: a(x) and b(x).
+        slopes: their gradients.
+    """
+    value = path.log_density_from(beta, log_ends)
+    first, second = (power(share, slope) for share, slope in zip(path.shares(beta), slopes, strict=True))
+    return value, jnp.where(jnp.isfinite(value), first + second, 0.0)
 
 
 def carried_at(path: AbstractTwoEndedPath, unflatten: Callable[[Array], State], flat: Float[Array, " dim"]) -> Carried:
@@ -46,8 +66,13 @@ def carried_at(path: AbstractTwoEndedPath, unflatten: Callable[[Array], State], 
     Returns:
         What a move passes on. It costs one gradient of the base and one of the target.
     """
+    return Carried(*map(jnp.stack, ends_at(path, unflatten, flat)))
+
+
+def ends_at(path: AbstractTwoEndedPath, unflatten: Callable[[Array], State], flat: Float[Array, " dim"]) -> Ends:
+    """The same, not yet stacked: within a trajectory that would be copied at every leap."""
     parts = [jax.value_and_grad(lambda point, i=i: path.log_ends(unflatten(point))[i])(flat) for i in (0, 1)]
-    return Carried(*(jnp.stack(part) for part in zip(*parts, strict=True)))
+    return Ends(*zip(*parts, strict=True))
 
 
 def pick_carried(taken: Array, new: Carried, old: Carried) -> Carried:

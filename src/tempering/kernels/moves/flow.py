@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from tempering._device_arrays import device_array
 from tempering._types import Scalar
 
 _NARROWEST = 1e-6  # of β: places nearer to the base say nothing about how the law moves
@@ -61,7 +62,7 @@ class Flow(eqx.Module):
         shifts = moved / scale[:, None]
         stretches = (ratios - unit) / (2 * scale.reshape(-1, *[1] * (covariances.ndim - 1)))
         shifts[0], stretches[0] = shifts[1], stretches[1]
-        return cls(*(jnp.asarray(part, jnp.float32) for part in (betas, means, shifts, stretches)))
+        return cls(*(device_array(part) for part in (betas, means, shifts, stretches)))
 
     def control(self, beta: Scalar, flat: Float[Array, " dim"], slope: Float[Array, " dim"]) -> Scalar:
         """div φ + φ · ∇log f at one state, with mean 0 under f.
@@ -72,7 +73,7 @@ class Flow(eqx.Module):
             slope: ∇log f there.
         """
         middles = (self.betas[1:] + self.betas[:-1]) / 2
-        place = jnp.searchsorted(middles, beta)
+        place = jnp.sum(middles < beta)  # counted: a search would compile a loop
         stretch, off = self.stretches[place], flat - self.means[place]
         is_dense = stretch.ndim == 2
         velocity = self.shifts[place] + (stretch @ off if is_dense else stretch * off)

@@ -9,8 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from tempering._device_arrays import device_array
+from tempering._threefry import plain_key
 from tempering._types import Key, LogF, Rung, Scalar, State
-from tempering.kernels.moves.carried import Carried, carried_at, pick_carried
+from tempering.kernels.moves.carried import Carried, Ends, carried_at, ends_at, force_from_ends, pick_carried
 from tempering.kernels.moves.metropolis import flatten_floats, metropolis_accepts
 from tempering.kernels.moves.move import Evaluations
 from tempering.kernels.moves.schedule import AbstractSizedMove, Schedule, StepSize, checked_count, schedule_from
@@ -52,7 +54,7 @@ class HMC(AbstractSizedMove):
         self.schedule, self.is_tuned = schedule_from(step_size, "HMC", "step_size")
         self.chooses_leaps = num_leaps is None and not self.is_tuned
         leaps = MOST_LEAPS if num_leaps is None else checked_count(num_leaps, "HMC", "num_leaps")
-        self.max_leaps = jnp.asarray(leaps, jnp.int32)
+        self.max_leaps = device_array(leaps, np.int32)
 
     @property
     def evaluations(self) -> Evaluations:
@@ -74,7 +76,7 @@ class HMC(AbstractSizedMove):
             return moved
         # Through a standard normal a quarter of a period, after which energies are forgotten, is π/2 long.
         leaps = np.clip(np.floor(np.pi / 2 / np.median(schedule.step_sizes)), 1, MOST_LEAPS)
-        return eqx.tree_at(lambda move: move.max_leaps, moved, jnp.asarray(leaps, jnp.int32))
+        return eqx.tree_at(lambda move: move.max_leaps, moved, device_array(leaps, np.int32))
 
     def step(self, key: Key, path: AbstractPath, rung: Rung, x: State, size: StepSize) -> tuple[State, MoveInfo]:
         """One trajectory. It is rejected where log f or its gradient is not finite, and may be marked as divergent."""
@@ -113,28 +115,30 @@ class HMC(AbstractSizedMove):
         beta = path.betas[rung]
         is_base = beta == 0
         flat, unflatten = flatten_floats(x, "HMC")
-        start = jnp.where(is_base, flatten_floats(path.sample_base(key_base), "HMC")[0].astype(flat.dtype), flat)
+        drawn = flatten_floats(path.sample_base(plain_key(key_base)), "HMC")[0]
+        start = jnp.where(is_base, drawn.astype(flat.dtype), flat)
         size = self.jittered(key_step, beta).with_dtype(start.dtype)
         moving = size._replace(step_size=jnp.where(is_base, 0.0, size.step_size))
         num_leaps = jax.random.randint(key_leaps, (), (3 * self.max_leaps + 3) // 4, self.max_leaps + 1)
         momentum = jax.random.normal(key_momentum, start.shape, start.dtype)
 
-        def force_from(known):
-            value, slope = known.force(path, beta)
-            return Force(value, jnp.where(is_base, 0.0, slope), known)  # 0 times a slope that is NaN would be NaN
+        def force_from(ends):
+            value, slope = force_from_ends(path, beta, *ends)
+            return Force(value, jnp.where(is_base, 0.0, slope), ends)  # 0 times a slope that is NaN would be NaN
 
         def force(position):
-            return force_from(carried_at(path, unflatten, position))
+            return force_from(ends_at(path, unflatten, position))
 
-        begin = Phase(start, momentum)
-        end, log_ratio, last = trajectory(force, begin, force_from(carried), moving, num_leaps, self.max_leaps)
+        first = force_from(Ends(tuple(carried.log_ends), tuple(carried.slopes)))
+        end, log_ratio, last = trajectory(force, Phase(start, momentum), first, moving, num_leaps, self.max_leaps)
         taken, accept_prob = metropolis_accepts(key_accept, log_ratio)
         taken, accept_prob = taken | is_base, jnp.where(is_base, 1.0, accept_prob)
         moved = unflatten(jnp.where(taken, end.position, start))
-        assert last.carried is not None
+        assert last.ends is not None
+        new = Carried(*map(jnp.stack, last.ends))
         is_divergent = _is_divergent(log_ratio, momentum, end.momentum) & ~is_base
         info = MoveInfo(accept_prob, size.step_size, is_divergent)
-        return moved, pick_carried(taken, last.carried, carried), info
+        return moved, pick_carried(taken, new, carried), info
 
     def gives_control(self, path: AbstractPath) -> bool:
         return self.schedule.flow is not None and self.carries(path)
@@ -170,12 +174,12 @@ class Force(NamedTuple):
     Attributes:
         value: log f.
         slope: its gradient; 0 where log f is not finite.
-        carried: what the next move starts from; None where nothing is passed on.
+        ends: what the next move starts from; None where nothing is passed on.
     """
 
     value: Scalar
     slope: Float[Array, " dim"]
-    carried: Carried | None = None
+    ends: Ends | None = None
 
 
 def leapfrog(

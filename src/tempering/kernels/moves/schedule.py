@@ -11,7 +11,9 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
+from tempering._device_arrays import device_array
 from tempering._errors import InputError, check_count
+from tempering._threefry import plain_key
 from tempering._types import Key, Rung, Scalar, State
 from tempering.kernels.moves.flow import Flow
 from tempering.kernels.moves.move import AbstractMove
@@ -83,8 +85,8 @@ class Schedule(eqx.Module):
         Returns:
             A schedule with one knot.
         """
-        betas, step_sizes, jitter = (jnp.asarray(value, jnp.float32) for value in ([0.0], [step_size], _JITTER))
-        return cls(betas, step_sizes, jnp.atleast_1d(jnp.asarray(scale, jnp.float32))[None], jitter)
+        betas, step_sizes, jitter = (device_array(value) for value in ([0.0], np.reshape(step_size, 1), _JITTER))
+        return cls(betas, step_sizes, device_array(np.atleast_1d(scale)[None]), jitter)
 
     def with_knots(self, betas: ArrayLike, num_dims: int) -> "Schedule":
         """The same schedule with knots at other inverse temperatures, and a scale for each coordinate.
@@ -96,12 +98,11 @@ class Schedule(eqx.Module):
         Returns:
             The new schedule.
         """
-        betas = jnp.asarray(betas, jnp.float32)
-        plain = dataclasses.replace(self, factor_betas=None, factors=None)
-        step_sizes, scales, _ = jax.vmap(plain.at_beta)(betas)
-        return dataclasses.replace(
-            self, betas=betas, step_sizes=step_sizes, scales=jnp.broadcast_to(scales, (len(betas), num_dims))
-        )
+        known, wanted = np.asarray(self.betas), np.asarray(betas, np.float32)
+        parts = (np.asarray(values) for values in (self.step_sizes, self.scales))
+        step_sizes, scales = (np.stack([_between(known, values, beta, np) for beta in wanted]) for values in parts)
+        scales = np.broadcast_to(scales, (len(wanted), num_dims))
+        return dataclasses.replace(self, **_on_device(betas=wanted, step_sizes=step_sizes, scales=scales))
 
     def at_beta(self, beta: Scalar) -> StepSize:
         """ε and the scales at one β.
@@ -112,21 +113,31 @@ class Schedule(eqx.Module):
         Returns:
             The step size there.
         """
-        last = len(self.betas) - 1
-        right = jnp.minimum(jnp.searchsorted(self.betas, beta), last)
-        left = jnp.maximum(right - 1, 0)
-        gap = jnp.where(right > left, self.betas[right] - self.betas[left], 1.0)
-        share = jnp.clip((beta - self.betas[left]) / gap, 0.0, 1.0)
-
-        def between(values):
-            # (1 − s)/l² + s/r² = 1/ε², written with l/r: the inverse squares of very small steps would overflow.
-            return values[left] * jax.lax.rsqrt((1 - share) + share * (values[left] / values[right]) ** 2)
-
+        step_size, scale = (_between(self.betas, values, beta, jnp) for values in (self.step_sizes, self.scales))
         factor = None
         if self.factors is not None and self.factor_betas is not None:
-            place = jnp.searchsorted(self.factor_betas, beta)
+            place = _num_below(self.factor_betas, beta, jnp)
             factor = self.factors[jnp.minimum(place, len(self.factor_betas) - 1)]
-        return StepSize(between(self.step_sizes), between(self.scales), factor)
+        return StepSize(step_size, scale, factor)
+
+
+def _between(knots: Any, values: Any, beta: Any, xp: Any) -> Any:
+    """Values at β, whose inverse squares are linear between knots, by NumPy or by JAX (xp)."""
+    right = xp.minimum(_num_below(knots, beta, xp), len(knots) - 1)
+    left = xp.maximum(right - 1, 0)
+    gap = xp.where(right > left, knots[right] - knots[left], 1.0)
+    share = xp.clip((beta - knots[left]) / gap, 0.0, 1.0)
+    # (1 − s)/l² + s/r² = 1/ε², written with l/r: the inverse squares of very small steps would overflow.
+    return values[left] / xp.sqrt((1 - share) + share * (values[left] / values[right]) ** 2)
+
+
+def _num_below(knots: Any, beta: Any, xp: Any) -> Any:
+    """How many knots are below β. With so few, counting is quicker than a search, and compiles without a loop."""
+    return xp.sum(knots < beta)
+
+
+def _on_device(**arrays: np.ndarray) -> dict[str, Array]:
+    return {name: device_array(array) for name, array in arrays.items()}
 
 
 class AbstractSizedMove(AbstractMove):
@@ -198,8 +209,8 @@ class AbstractSizedMove(AbstractMove):
 
 def redrawn_at_base(key: Key, path: AbstractPath, rung: Rung, x: State) -> State:
     """x, or an exact draw of the base where β = 0."""
-    is_base = path.betas[rung] == 0
-    return jax.tree.map(lambda new, old: jnp.where(is_base, new.astype(old.dtype), old), path.sample_base(key), x)
+    is_base, drawn = path.betas[rung] == 0, path.sample_base(plain_key(key))
+    return jax.tree.map(lambda new, old: jnp.where(is_base, new.astype(old.dtype), old), drawn, x)
 
 
 def schedule_from(step_size: float | None, move: str, name: str) -> tuple[Schedule, bool]:

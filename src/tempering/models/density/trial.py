@@ -1,6 +1,7 @@
 """A density is evaluated at draws of its base before anything runs, and refused where it cannot work."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -13,6 +14,7 @@ from tempering.bases import AbstractBase
 from tempering.kernels import HMC, AbstractMove, BitFlips
 
 _NUM_TRIALS = 64  # draws of the base at which a density is evaluated
+_NO_GRADIENT_NEEDED = "Or give move=tp.RandomWalk(), which needs none."
 
 
 def check_same_form(base: AbstractBase, expected: Any) -> None:
@@ -39,9 +41,10 @@ def checked_move(name: str, log_f: LogF, base: AbstractBase, move: AbstractMove 
         raise InputError(f"`base` must draw arrays of real numbers, got {describe_form(one)}. {cure}")
     chosen = _default_move(draws) if move is None else move
     check_shape(name, log_f, one)
-    _check_values(name, log_f, base, draws)
-    if chosen.needs_gradient:
-        _check_gradients(name, log_f, draws)
+    values, base_values, gradients = _evaluated(name, log_f, base, draws, with_gradient=chosen.needs_gradient)
+    _check_values(name, values, base_values)
+    if gradients is not None:
+        _check_gradients(name, values, gradients)
     return chosen
 
 
@@ -77,11 +80,25 @@ def check_shape(name: str, log_f: LogF, one: Any) -> None:
         raise InputError(f"`{name}` must return a real number, got {answer.dtype}. Make it a float, as in 1.0 * x.")
 
 
-def _check_values(name: str, log_f: LogF, base: AbstractBase, draws: State) -> None:
+def _evaluated(name: str, log_f: LogF, base: AbstractBase, draws: State, *, with_gradient: bool) -> tuple[Any, ...]:
+    """log f and the base's log density at all draws, and the gradient of log f or None: in one program."""
+
+    def evaluated(x: State, with_gradient: bool) -> tuple[Any, ...]:
+        value, gradient = jax.value_and_grad(log_f)(x) if with_gradient else (log_f(x), None)
+        return value, base.log_density(x), gradient
+
     try:
-        values, base_values = jax.device_get(jax.jit(jax.vmap(lambda x: (log_f(x), base.log_density(x))))(draws))
-    except Exception as error:
-        raise InputError(f"`{name}` cannot be compiled for many draws at once: {describe_error(error)}.") from error
+        return jax.device_get(jax.jit(jax.vmap(partial(evaluated, with_gradient=with_gradient)))(draws))
+    except Exception as error:  # a user's function may raise anything
+        if not with_gradient:
+            cause = f"cannot be compiled for many draws at once: {describe_error(error)}"
+            raise InputError(f"`{name}` {cause}.") from error
+        _evaluated(name, log_f, base, draws, with_gradient=False)  # is it the gradient?
+        cause = f"has a value but no gradient: {describe_error(error)}"
+        raise InputError(f"`{name}` {cause}. {_NO_GRADIENT_NEEDED}") from error
+
+
+def _check_values(name: str, values: np.ndarray, base_values: np.ndarray) -> None:
     if not np.isfinite(base_values).any():
         raise InputError(f"`base` has no finite log density at any of {_NUM_TRIALS} of its own draws. Is it improper?")
     if np.isposinf(values).any() or np.isnan(values).all():
@@ -94,22 +111,17 @@ def _check_values(name: str, log_f: LogF, base: AbstractBase, draws: State) -> N
         raise InputError(f"`{name}` is {what} at all of {_NUM_TRIALS} draws of the base: {why}. {cure}")
 
 
-def _check_gradients(name: str, log_f: LogF, draws: State) -> None:
-    cure = "Or give move=tp.RandomWalk(), which needs none."
-    try:
-        values, gradients = jax.jit(jax.vmap(jax.value_and_grad(log_f)))(draws)
-    except Exception as error:
-        raise InputError(f"`{name}` has a value but no gradient: {describe_error(error)}. {cure}") from error
+def _check_gradients(name: str, values: np.ndarray, gradients: State) -> None:
     num_bad = int(np.sum(np.isfinite(values) & ~np.isfinite(_rows(gradients)).all(axis=1)))
     if num_bad:
         where = f"at {num_bad} of {_NUM_TRIALS} draws where its value is"
         why = "sqrt, log or a norm at 0 inside jnp.where is the usual cause; guard its argument, not its result"
-        raise InputError(f"The gradient of `{name}` is not finite {where}: {why}. {cure}")
+        raise InputError(f"The gradient of `{name}` is not finite {where}: {why}. {_NO_GRADIENT_NEEDED}")
 
 
 def trial_draws(base: AbstractBase) -> State:
     """The draws of a base at which densities are checked."""
-    return jax.jit(jax.vmap(base.sample))(jax.random.split(jax.random.key(0), _NUM_TRIALS))
+    return jax.jit(lambda key: jax.vmap(base.sample)(jax.random.split(key, _NUM_TRIALS)))(jax.random.key(0))
 
 
 def state_form(base: AbstractBase) -> Any:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Num
 
+from tempering._device_arrays import device_array
 from tempering._errors import InputError
 from tempering._types import HostPerRung, Numbers
 from tempering.bases.checks import check_finite
@@ -74,7 +75,7 @@ class AbstractPairModel(AbstractModel):
         """
 
     def path(self, base: Any, betas: HostPerRung) -> PairPath:
-        chosen = self.sites(jnp.asarray(self.base_fields("uniform" if base is None else base), jnp.float32))
+        chosen = self.sites(device_array(self.base_fields("uniform" if base is None else base)))
         return PairPath.create(self.graph, self.fields.reshape(self.num_sites, -1), chosen, betas)
 
     def move(self) -> AbstractMove:

@@ -7,12 +7,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Num
+from jaxtyping import Array, Bool, Float, Int, Num
 
+from tempering._device_arrays import device_array
 from tempering._precision import HIGHEST
 from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar
 from tempering.kernels import AbstractGibbsPath
-from tempering.models.pairwise.graph import Graph, colour_classes
+from tempering.models.pairwise.graph import Graph, colour_classes, find_torus
 from tempering.models.pairwise.sites import AbstractSites
 from tempering.paths import AbstractBasedPath, AbstractLinearPath
 from tempering.paths.linear import float32_betas
@@ -32,6 +33,14 @@ class AbstractBonds(eqx.Module):
     @abc.abstractmethod
     def energy(self, x: Num[Array, " site"], site_at: Int[Array, "class width"], encode: Encode) -> Scalar:
         """Σ_edges K_ij φ(x_i) · φ(x_j)."""
+
+    def by_class(self, by_site: Num[Array, "site ..."], site_at: Int[Array, "class width"]) -> Num[Array, "class ..."]:
+        """What belongs to the sites, in the order of places."""
+        return by_site[site_at]
+
+    def by_site(self, y: Num[Array, " place"], place_of: Int[Array, " site"]) -> Num[Array, " site"]:
+        """What belongs to the places, in the order of sites."""
+        return y[place_of]
 
 
 class SparseBonds(AbstractBonds):
@@ -72,6 +81,47 @@ class DenseBonds(AbstractBonds):
         return 0.5 * jnp.sum(phi * pulls)
 
 
+class TorusBonds(AbstractBonds):
+    """One coupling on a periodic square lattice with even sides, whose neighbours are found by shifts.
+
+    The classes are the two colours of a checkerboard. Half a row of one colour lies between two of the other: of the
+    neighbours left and right, one has the same place in its half row, and the other is one further.
+
+    Attributes:
+        coupling: K.
+        rows: the number of rows.
+    """
+
+    coupling: Float[Array, ""]
+    rows: int = eqx.field(static=True)
+
+    def pull(self, colour: Int[Array, ""], y: Num[Array, " place"], encode: Encode) -> Float[Array, "width unit"]:
+        others = jax.lax.dynamic_index_in_dim(y.reshape(2, self.rows, -1), 1 - colour, keepdims=False)
+        beside = jnp.where(self._is_odd(colour), jnp.roll(others, -1, 1), jnp.roll(others, 1, 1))
+        around = (others, beside, jnp.roll(others, 1, 0), jnp.roll(others, -1, 0))
+        return self.coupling * sum(encode(each.ravel()) for each in around)
+
+    def energy(self, x: Num[Array, " site"], site_at: Int[Array, "class width"], encode: Encode) -> Scalar:
+        board = x.reshape(self.rows, -1)
+        right, below = (encode(jnp.roll(board, -1, axis)) for axis in (1, 0))
+        return self.coupling * jnp.sum(encode(board) * (right + below))
+
+    def by_class(self, by_site: Num[Array, "site ..."], site_at: Int[Array, "class width"]) -> Num[Array, "class ..."]:
+        pairs = by_site.reshape(self.rows, -1, 2, *by_site.shape[1:])
+        is_odd = self._is_odd(0).reshape(-1, *[1] * (pairs.ndim - 2))
+        classes = [jnp.where(is_odd == flipped, pairs[:, :, 0], pairs[:, :, 1]) for flipped in (False, True)]
+        return jnp.stack(classes).reshape(2, -1, *by_site.shape[1:])
+
+    def by_site(self, y: Num[Array, " place"], place_of: Int[Array, " site"]) -> Num[Array, " site"]:
+        first, second = y.reshape(2, self.rows, -1)
+        is_odd = self._is_odd(0)
+        return jnp.stack([jnp.where(is_odd, second, first), jnp.where(is_odd, first, second)], axis=-1).ravel()
+
+    def _is_odd(self, colour: Int[Array, ""] | int) -> Bool[Array, "row 1"]:
+        """Whether the sites of a class stand in odd columns, in each row."""
+        return ((jnp.arange(self.rows) + colour) % 2 == 1)[:, None]
+
+
 class PairPath(AbstractLinearPath, AbstractBasedPath, AbstractGibbsPath):
     """Tempered pairwise models: log f_β(x) = β (Σ_edges K_ij φ(x_i)·φ(x_j) + Σ_i h_i·φ(x_i)) + (1 − β) log p_1(x).
 
@@ -104,7 +154,8 @@ class PairPath(AbstractLinearPath, AbstractBasedPath, AbstractGibbsPath):
             base: p_1.
             betas: inverse temperatures that rise from 0 to 1.
         """
-        classes = colour_classes(graph)
+        torus = _even_torus(graph)
+        classes = colour_classes(graph) if torus is None else _checkerboard(*torus[:2])
         width = max(len(sites) for sites in classes)
         site_at = np.zeros((len(classes), width), np.int32)
         place_of = np.zeros(graph.num_sites, np.int32)
@@ -112,8 +163,16 @@ class PairPath(AbstractLinearPath, AbstractBasedPath, AbstractGibbsPath):
             site_at[colour, : len(sites)] = sites
             place_of[sites] = colour * width + np.arange(len(sites))
         bonds = _lay_out(graph, site_at.shape, place_of, num_units=fields.shape[1])
-        arrays = {"fields": jnp.asarray(fields, jnp.float32), "betas": float32_betas(betas)}
-        return cls(bonds=bonds, base=base, site_at=jnp.asarray(site_at), place_of=jnp.asarray(place_of), **arrays)
+        if isinstance(bonds, SparseBonds) and torus is not None:
+            bonds = TorusBonds(device_array(torus[2]), torus[0])
+        arrays = {"fields": device_array(fields), "betas": float32_betas(betas)}
+        return cls(
+            bonds=bonds,
+            base=base,
+            site_at=device_array(site_at, np.int32),
+            place_of=device_array(place_of, np.int32),
+            **arrays,
+        )
 
     def log_f(self, x: Num[Array, " site"]) -> Scalar:
         """The log density of the target, unnormalised."""
@@ -141,15 +200,28 @@ class PairPath(AbstractLinearPath, AbstractBasedPath, AbstractGibbsPath):
         tour = jnp.asarray([*range(num_classes), *reversed(range(num_classes - 1))], jnp.int32)
         uniforms = jax.random.uniform(key, (len(tour), width))
         beta = self.betas[rung]
-        alone = beta * self.fields[self.site_at] + (1 - beta) * self.base.fields[self.site_at]
+        fields, at_base = (self.bonds.by_class(part, self.site_at) for part in (self.fields, self.base.fields))
+        alone = beta * fields + (1 - beta) * at_base
 
         def redraw(y, step):
             colour, uniforms = step
             field = alone[colour] + beta * self.bonds.pull(colour, y, self.base.encode)
             return jax.lax.dynamic_update_slice(y, self.base.draw(uniforms, field), (colour * width,)), None
 
-        y, _ = jax.lax.scan(redraw, x[self.site_at.ravel()], (tour, uniforms))
-        return y[self.place_of]
+        y, _ = jax.lax.scan(redraw, self.bonds.by_class(x, self.site_at).ravel(), (tour, uniforms))
+        return self.bonds.by_site(y, self.place_of)
+
+
+def _even_torus(graph: Graph) -> tuple[int, int, float] | None:
+    """Rows, columns and coupling of a graph that is a periodic lattice with even sides, of 4 or more."""
+    found = find_torus(graph)
+    return found if found is not None and min(found[:2]) > 2 and found[0] % 2 == found[1] % 2 == 0 else None
+
+
+def _checkerboard(rows: int, columns: int) -> list[np.ndarray]:
+    """The sites of each colour, in rising order."""
+    colour = np.add.outer(np.arange(rows), np.arange(columns)).ravel() % 2
+    return [np.flatnonzero(colour == 0), np.flatnonzero(colour == 1)]
 
 
 def _lay_out(graph: Graph, class_shape: tuple[int, int], place_of: np.ndarray, num_units: int) -> AbstractBonds:
@@ -163,11 +235,12 @@ def _lay_out(graph: Graph, class_shape: tuple[int, int], place_of: np.ndarray, n
     if num_places * num_units <= _DENSE_BELOW * degree:
         matrix = np.zeros((num_places, num_places), np.float32)
         matrix[starts, ends] = values
-        return DenseBonds(jnp.asarray(matrix.reshape(*class_shape, num_places)))
+        return DenseBonds(device_array(matrix.reshape(*class_shape, num_places)))
     order = np.argsort(starts, kind="stable")
     slot = np.arange(len(order)) - np.searchsorted(starts[order], starts[order])  # which neighbour of its site
     neighbours, couplings = np.zeros((num_places, degree), np.int32), np.zeros((num_places, degree), np.float32)
     neighbours[starts[order], slot], couplings[starts[order], slot] = ends[order], values[order]
     shape = (*class_shape, degree)
-    by_edge = (jnp.asarray(graph.edges.T, jnp.int32), jnp.asarray(graph.couplings, jnp.float32))
-    return SparseBonds(jnp.asarray(neighbours.reshape(shape)), jnp.asarray(couplings.reshape(shape)), *by_edge)
+    by_edge = (device_array(graph.edges.T, np.int32), device_array(graph.couplings))
+    by_site = (device_array(neighbours.reshape(shape), np.int32), device_array(couplings.reshape(shape)))
+    return SparseBonds(*by_site, *by_edge)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Num
 
+from tempering._threefry import straight_key
 from tempering._types import Key, Scalar
 from tempering.bases import AbstractBase
 
@@ -33,7 +34,7 @@ class AbstractSites(AbstractBase):
         return jnp.sum(self.fields * self.encode(x))
 
     def sample(self, key: Key) -> Num[Array, " site"]:
-        return self.draw(jax.random.uniform(key, self.fields.shape[:1]), self.fields)
+        return self.draw(jax.random.uniform(straight_key(key), self.fields.shape[:1]), self.fields)
 
 
 class Spins(AbstractSites):

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from tempering._device_arrays import device_array
 from tempering._errors import InputError
 from tempering._softplus import SoftplusSums, fit_softplus_sums
 from tempering._types import HostPerRung, Key
@@ -24,7 +25,7 @@ def random_bits(key: Key, logits: Float[Array, "*unit"]) -> Float[Array, "*unit"
 
 def float32_arrays(**arrays: Any) -> dict[str, Any]:
     """Arrays on the device, as a path keeps them."""
-    return {name: jnp.asarray(array, jnp.float32) for name, array in arrays.items()}
+    return {name: device_array(array) for name, array in arrays.items()}
 
 
 def sums_for_any_field(betas: HostPerRung) -> SoftplusSums | None:

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from tempering._precision import product
 from tempering._softplus import fit_softplus_sums
-from tempering._threefry import key_words, uniform_at
+from tempering._threefry import key_words, straight_key, uniform_at
 from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar, State
 from tempering.bases.densities import log_z_of_bits
 from tempering.kernels import AbstractMove, BlockGibbs
@@ -193,7 +193,7 @@ class RBMPath(AbstractHiddenBitsPath):
         return log_z_of_bits(self.base_logits)
 
     def draw_base_visible(self, key: Key) -> Float[Array, " visible"]:
-        return jax.random.bernoulli(key, jax.nn.sigmoid(self.base_logits)).astype(jnp.float32)
+        return jax.random.bernoulli(straight_key(key), jax.nn.sigmoid(self.base_logits)).astype(jnp.float32)
 
     def log_ends(self, v: Float[Array, " visible"]) -> tuple[Scalar, Scalar]:
         return product(v, self.base_logits), product(v, self.vbias)

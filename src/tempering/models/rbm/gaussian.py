@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 from tempering._errors import InputError
 from tempering._precision import product
 from tempering._softplus import SoftplusSums
+from tempering._threefry import straight_key
 from tempering._types import HostPerRung, Key, Numbers, PerRung, Scalar
 from tempering.bases import Normal
 from tempering.models.rbm.arrays import checked_parameters, softplus, sums_for_any_field
@@ -133,7 +134,7 @@ class GaussianRBMPath(AbstractHiddenBitsPath):
         return float((_LOG_2PI - log_precisions).sum() / 2)
 
     def draw_base_visible(self, key: Key) -> Float[Array, " visible"]:
-        noise = jax.random.normal(key, self.base_mean.shape, self.base_mean.dtype)
+        noise = jax.random.normal(straight_key(key), self.base_mean.shape, self.base_mean.dtype)
         return self.base_mean + noise * jax.lax.rsqrt(self.base_precisions)
 
     def log_ends(self, v: Float[Array, " visible"]) -> tuple[Scalar, Scalar]:

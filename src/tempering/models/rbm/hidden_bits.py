@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Num
 
+from tempering._device_arrays import device_array
 from tempering._errors import InputError
 from tempering._precision import product
 from tempering._softplus import SoftplusSums, fit_softplus_sums
@@ -222,13 +223,13 @@ class AbstractListedBitsModel(AbstractHiddenBitsModel):
 
 def rung_fields(betas: HostPerRung, sums: SoftplusSums | None) -> dict[str, Any]:
     """The fields of a path that depend on its inverse temperatures."""
-    fields = {"betas": jnp.asarray(betas, jnp.float32), "sums": sums}
+    fields = {"betas": device_array(betas), "sums": sums}
     if sums is None:
         return {**fields, "matrices": ()}
     zeros, ones = np.zeros_like(betas), np.ones_like(betas)
     columns = [(1 - betas, betas, sums.expand)]
     columns += [(-ones, ones, sums.expand_slopes), (zeros, zeros, sums.expand_curvatures)]
-    return {**fields, "matrices": tuple(jnp.column_stack(parts).astype(jnp.float32) for parts in columns)}
+    return {**fields, "matrices": tuple(device_array(np.column_stack(parts)) for parts in columns)}
 
 
 def _pattern_tables(num_bits: int) -> Iterator[Float[np.ndarray, "pattern bit"]]:

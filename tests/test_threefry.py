@@ -1,0 +1,43 @@
+"""Keys whose draws are compiled without loops give the random numbers of `jax.random`."""
+
+import jax
+import numpy as np
+import pytest
+
+from tempering._threefry import plain_key, straight_key
+
+DRAWS = {
+    "fold_in": lambda key: jax.random.key_data(jax.random.fold_in(key, 12345)),
+    "split": lambda key: jax.random.key_data(jax.random.split(key, 3)),
+    "split in two axes": lambda key: jax.random.key_data(jax.random.split(key, (2, 3))),
+    "bits of 8": lambda key: jax.random.bits(key, (5,), "uint8"),
+    "bits of 16": lambda key: jax.random.bits(key, (5,), "uint16"),
+    "one number": lambda key: jax.random.uniform(key),
+    "a matrix": lambda key: jax.random.normal(key, (3, 4)),
+    "whole numbers": lambda key: jax.random.randint(key, (7,), -3, 77),
+    "an order": lambda key: jax.random.permutation(key, 9),
+}
+
+
+@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS.keys())
+def test_straight_keys_give_the_numbers_of_plain_keys(draw):
+    """Mutants: words exchanged, counters from 1, a stream that depends on the shape in another way."""
+    keys = jax.random.split(jax.random.key(7), 2)
+    straight = jax.jit(jax.vmap(lambda key: draw(straight_key(key))))(keys)
+    np.testing.assert_array_equal(straight, jax.jit(jax.vmap(draw))(keys))
+
+
+def test_keys_of_any_kind_come_back_as_they_were():
+    key, other = jax.random.key(3), jax.random.key(3, impl="rbg")
+    assert plain_key(straight_key(key)).dtype == key.dtype
+    np.testing.assert_array_equal(jax.random.key_data(plain_key(straight_key(key))), jax.random.key_data(key))
+    assert straight_key(other) is other
+    assert plain_key(other) is other
+
+
+def test_straight_keys_compile_without_a_loop():
+    def program(draw):
+        return jax.jit(draw).lower(jax.random.key(0)).as_text()
+
+    assert "while" in program(lambda key: jax.random.uniform(key, (9,)))  # or they are not needed any more
+    assert "while" not in program(lambda key: jax.random.uniform(straight_key(key), (9,)))
