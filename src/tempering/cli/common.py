@@ -208,7 +208,7 @@ def print_rows(rows: Iterable[tuple[str, str]]) -> None:
     print_table(table)
 
 
-def print_table(table: Table) -> None:
+def print_table(table: Table | str) -> None:
     """A table on standard output; where that is no terminal, without the spaces that fill its lines up."""
     console = table_console()
     if console.is_terminal:

@@ -79,11 +79,7 @@ def compare_command(
 def _print(comparison: "Comparison") -> None:
     console = common.table_console()
     first = comparison.repeats[0]
-<<<<<<< HEAD
-    console.print(_table(comparison, console.width))
-=======
-    common.print_table(_table(comparison))
->>>>>>> look
+    common.print_table(_table(comparison, console.width))
     if comparison.truth is not None:
         console.print(f"true log Z  {comparison.truth:.4f}")
     if comparison.lower_bound is not None and comparison.upper_bound is not None:
