@@ -208,6 +208,8 @@ def test_a_python_file_leaves_no_trace(files, monkeypatch):
     ("potts:4x4:0.3", "'potts:4x4:0.3' must be potts:ROWSxCOLUMNS:COLOURS:COUPLING, as in potts:6x6:3:0.9."),
     ("rbm:900000x900000:1", "'rbm:900000x900000:1' would take 8e+11 numbers or more. Give a smaller model."),
     ("rbm:100000000x9:1", "'rbm:100000000x9:1' would take 9e+08 numbers or more. Give a smaller model."),
+    ("rbm:0x5:1", "'rbm:0x5:1' must be rbm:VISIBLExHIDDEN:SCALE with sizes of 1 or more, as in rbm:30x12:0.5."),
+    ("boltzmann:0:1", "'boltzmann:0:1' must be boltzmann:BITS:SCALE with sizes of 1 or more, as in boltzmann:20:2."),
     ("boltzmann:99999:1", "'boltzmann:99999:1' would take 1e+10 numbers or more. Give a smaller model."),
     ("ising", "'ising' must be ising:ROWSxCOLUMNS:COUPLING, as in ising:16x16:0.44."),
     ("ising:4x4:cold", "'ising:4x4:cold' must be ising:ROWSxCOLUMNS:COUPLING, as in ising:16x16:0.44."),

@@ -9,7 +9,7 @@ import pytest
 import tempering as tp
 from tempering._logspace import rounding_of
 from tempering.estimators import Annealed, LogZ
-from tempering.models import CategoricalRBM, GaussianRBM
+from tempering.models import BoltzmannMachine, CategoricalRBM, Gaussian, GaussianRBM, Potts
 
 RNG = np.random.default_rng(3)
 VBIAS, HBIAS = RNG.normal(size=6), RNG.normal(size=4)
@@ -19,6 +19,9 @@ MODELS = {
     "RBM": (tp.RBM(np.zeros((6, 4)), VBIAS, HBIAS), np.log1p(np.exp(VBIAS)).sum() + np.log1p(np.exp(HBIAS)).sum()),
     "GaussianRBM": (GaussianRBM(np.zeros((6, 4)), VBIAS, HBIAS, 1.5), None),
     "CategoricalRBM": (CategoricalRBM(np.zeros((3, 2, 4)), VBIAS.reshape(3, 2), HBIAS), None),
+    "Potts": (Potts.square(3, 3, 3, 0.0), 9 * np.log(3)),
+    "BoltzmannMachine": (BoltzmannMachine(np.zeros(3), np.zeros(4), edges=[[0, 1], [1, 2], [2, 3]]), 4 * np.log(2)),
+    "Gaussian": (Gaussian(np.zeros(3), 1.0), 1.5 * np.log(2 * np.pi)),
     "Ising": (tp.Ising.square(4, 3, 0.0), 12 * np.log(2)),
     "LogDensity": (tp.LogDensity(lambda x: NORMAL.log_density(x) + 3.5, base=NORMAL), NORMAL.log_z() + 3.5),
     "Posterior": (tp.Posterior(lambda x: 1e4 + 0 * jnp.sum(x), prior=NORMAL), 1e4),

@@ -356,6 +356,8 @@ def test_estimates_and_likelihoods():
         (lambda: _categorical().log_density(np.full((2, 3), 3)), "0 to 2"),
         (lambda: _categorical().log_density(np.zeros((2, 4), int)), "shape"),
         (lambda: _categorical().exact_log_z(max_hidden=1), "max_hidden"),
+        (lambda: tp.RBM(np.zeros((0, 3)), np.zeros(0), np.zeros(3)), "units on every axis"),
+        (lambda: CategoricalRBM(np.zeros((2, 0, 3)), np.zeros((2, 0)), np.zeros(3)), "units on every axis"),
     ],
 )
 def test_wrong_inputs(make, message):

@@ -61,7 +61,10 @@ class Family:
             raise InputError(f"{text!r} must be {self.form}, as in {self.example}.")
         pairs = zip(words, found.groups(), strict=True)
         numbers = [float(part) if word in _REALS else int(part) for word, part in pairs]
-        size = self.num_parameters(*(number for number in numbers if isinstance(number, int)))
+        sizes = [number for number in numbers if isinstance(number, int)]
+        if 0 in sizes:
+            raise InputError(f"{text!r} must be {self.form} with sizes of 1 or more, as in {self.example}.")
+        size = self.num_parameters(*sizes)
         if size > _MOST_NUMBERS:
             raise InputError(f"{text!r} would take {size:.0e} numbers or more. Give a smaller model.")
         return self.make(*numbers)

@@ -70,6 +70,8 @@ def checked_parameters(model: str, axes: dict[str, str], *arrays: Any, on_device
     checked = [a if keep else np.asarray(a, np.float64) for a, keep in zip(arrays, keeps, strict=True)]
     all_axes = next(iter(axes.values())).split()
     sizes = dict(zip(all_axes, checked[0].shape, strict=False))
+    if 0 in sizes.values():
+        raise InputError(f"{model}(weights=...) must have units on every axis; got shape {checked[0].shape}.")
     for (name, own_axes), array, keep in zip(axes.items(), checked, keeps, strict=True):
         shape = tuple(sizes.get(axis) for axis in own_axes.split())
         if array.shape != shape:
