@@ -78,7 +78,7 @@ def soak(arguments: list[str], seconds: float) -> dict[str, Any]:
         process.terminate()
         error = process.communicate()[1]
         told = judged(np.array(rows), is_alive and process.returncode == 143 and "Traceback" not in error)
-        words = error.strip()[-200:].replace(tempfile.gettempdir(), "TMP")
+        words = error.strip()[-200:].replace(f"{tempfile.gettempdir()}/", "TMP/")
         return {"status": process.returncode, "last words": words} | told
 
 

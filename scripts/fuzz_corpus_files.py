@@ -42,6 +42,8 @@ def main() -> None:
         model = tp.RBM(arrays["W"], arrays["vbias"], arrays["hbias"])
         tp.estimate(model, num_chains=2, num_sweeps=4, num_rungs=3, warmup=tp.AnnealedStart(2, (1,))).save(folder)
         shutil.copy(Path(folder) / "result.npz", CORPUS / "result.npz")
+    np.savez_compressed(CORPUS / "samples.npz", v=rows)
+    (CORPUS / "summary.json").write_text(sealed({"train": {"value": -3.5}, "num_updates": 3}) + "\n")
     found = [{"update": i, "train": -3.5 + i / 100, "log_z": 2.25, "verdict": "good"} for i in range(1, 11)]
     (CORPUS / "metrics.jsonl").write_text("".join(sealed(row) + "\n" for row in found))
 

@@ -145,6 +145,26 @@ def read_metrics(file: Path) -> None:
     metrics.close()
 
 
+def read_draws(file: Path) -> None:
+    """As a report reads draws and samples."""
+    from tempering import InputError
+    from tempering.sampling.directory import MALFORMED, unpacked
+
+    try:
+        unpacked(file)
+    except MALFORMED as error:
+        raise InputError("refused") from error
+
+
+def read_summary(file: Path) -> None:
+    """As a report reads the summary of a training."""
+    from tempering import InputError
+    from tempering.sampling.directory import unsealed
+
+    if unsealed(file.read_bytes()) is None:
+        raise InputError("refused")
+
+
 READERS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "npz": ("rbm.npz", read_model),
     "safetensors": ("rbm.safetensors", read_model),
@@ -157,6 +177,8 @@ READERS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "checkpoint": ("checkpoint.bin", read_checkpoint),
     "checkpoint with its checksum": ("checkpoint.bin", read_signed_body),
     "result": ("result.npz", read_result),
+    "draws": ("samples.npz", read_draws),
+    "summary": ("summary.json", read_summary),
     "metrics": ("metrics.jsonl", read_metrics),
 }
 
