@@ -91,7 +91,7 @@ def _random_bits(key: Array, bit_width: int, shape: tuple[int, ...]) -> Array:
     return (high ^ low).astype(f"uint{bit_width}")
 
 
-def _fold_in(key: Array, data: Array) -> Array:
+def _fold_in(key: Array, data: Any) -> Array:
     return jnp.stack(threefry(key[0], key[1], jnp.zeros_like(data), data))
 
 
