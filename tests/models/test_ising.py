@@ -437,3 +437,31 @@ def test_repeated_edges_add_up_and_zeros_are_no_edges():
     assert graph.edges.tolist() == [[0, 1], [1, 2]]
     assert graph.couplings.tolist() == [0.75, 1.0]
     assert Ising(MATRIX).edges.tolist() == [[0, 1], [0, 2]]
+
+
+@pytest.mark.parametrize("sides", [(4, 6), (6, 4), (8, 10)], ids=str)
+@pytest.mark.parametrize("kind", ["ising", "potts"])
+def test_shifts_on_a_torus_find_the_neighbours_that_its_edges_name(sides, kind, monkeypatch):
+    """Kills: a half row shifted to the wrong side, colours exchanged, rows taken for columns.
+
+    The coupling is a power of 2, and fields are quarters, so that sums are exact in any order.
+    """
+    monkeypatch.setattr(pair_path, "_DENSE_BELOW", 0)
+    rng, num_sites = np.random.default_rng(0), sides[0] * sides[1]
+    if kind == "ising":
+        model = tp.Ising(0.5, rng.integers(-3, 4, num_sites) / 4, edges=square_edges(*sides, periodic=True))
+    else:
+        model = tp.Potts(3, 0.5, rng.integers(-3, 4, (num_sites, 3)) / 4, edges=square_edges(*sides, periodic=True))
+    path = model.path(None, BETAS)
+    assert isinstance(path.bonds, pair_path.TorusBonds)
+    monkeypatch.setattr(pair_path, "find_torus", lambda graph: None)
+    gathered = model.path(None, BETAS)
+    assert isinstance(gathered.bonds, pair_path.SparseBonds)
+    np.testing.assert_array_equal(path.site_at, gathered.site_at)
+    for seed in range(5):
+        key, key_x = jax.random.split(jax.random.key(seed))
+        x = path.sample_base(key_x)
+        np.testing.assert_array_equal(path.log_densities(x), gathered.log_densities(x))
+        np.testing.assert_array_equal(
+            path.gibbs_sweep(key, jnp.int32(1), x), gathered.gibbs_sweep(key, jnp.int32(1), x)
+        )

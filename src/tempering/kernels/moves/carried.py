@@ -16,8 +16,12 @@ from tempering.ladder import AbstractTwoEndedPath
 class Ends(NamedTuple):
     """a(x) and b(x), and their gradients."""
 
-    log_ends: tuple[Scalar, Scalar]
+    log_ends: Float[Array, "2"]
     slopes: tuple[Float[Array, " dim"], Float[Array, " dim"]]
+
+    def carried(self) -> "Carried":
+        """The same as a move passes it on."""
+        return Carried(self.log_ends, jnp.stack(self.slopes))
 
 
 class Carried(eqx.Module):
@@ -66,13 +70,14 @@ def carried_at(path: AbstractTwoEndedPath, unflatten: Callable[[Array], State], 
     Returns:
         What a move passes on. It costs one gradient of the base and one of the target.
     """
-    return Carried(*map(jnp.stack, ends_at(path, unflatten, flat)))
+    return ends_at(path, unflatten, flat).carried()
 
 
 def ends_at(path: AbstractTwoEndedPath, unflatten: Callable[[Array], State], flat: Float[Array, " dim"]) -> Ends:
-    """The same, not yet stacked: within a trajectory that would be copied at every leap."""
+    """The same with two slopes, which within a trajectory would else be copied into one array at every leap."""
     parts = [jax.value_and_grad(lambda point, i=i: path.log_ends(unflatten(point))[i])(flat) for i in (0, 1)]
-    return Ends(*zip(*parts, strict=True))
+    values, slopes = zip(*parts, strict=True)
+    return Ends(jnp.stack(values), slopes)
 
 
 def pick_carried(taken: Array, new: Carried, old: Carried) -> Carried:

@@ -129,16 +129,15 @@ class HMC(AbstractSizedMove):
         def force(position):
             return force_from(ends_at(path, unflatten, position))
 
-        first = force_from(Ends(tuple(carried.log_ends), tuple(carried.slopes)))
+        first = force_from(Ends(carried.log_ends, (carried.slopes[0], carried.slopes[1])))
         end, log_ratio, last = trajectory(force, Phase(start, momentum), first, moving, num_leaps, self.max_leaps)
         taken, accept_prob = metropolis_accepts(key_accept, log_ratio)
         taken, accept_prob = taken | is_base, jnp.where(is_base, 1.0, accept_prob)
         moved = unflatten(jnp.where(taken, end.position, start))
         assert last.ends is not None
-        new = Carried(*map(jnp.stack, last.ends))
         is_divergent = _is_divergent(log_ratio, momentum, end.momentum) & ~is_base
         info = MoveInfo(accept_prob, size.step_size, is_divergent)
-        return moved, pick_carried(taken, new, carried), info
+        return moved, pick_carried(taken, last.ends.carried(), carried), info
 
     def gives_control(self, path: AbstractPath) -> bool:
         return self.schedule.flow is not None and self.carries(path)

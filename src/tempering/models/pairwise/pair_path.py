@@ -2,6 +2,7 @@
 
 import abc
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -19,8 +20,21 @@ from tempering.paths import AbstractBasedPath, AbstractLinearPath
 from tempering.paths.linear import float32_betas
 
 Encode = Callable[[Array], Array]  # φ of `AbstractSites`
+Draw = Callable[[Array, Array, Array], Array]  # of a class: its number, Σ_j K_ij φ(y_j) and uniforms to new values
 
 _DENSE_BELOW = 32  # on a CPU a gathered number costs about as much as this many multiply-adds of a matrix product
+
+
+class Places(NamedTuple):
+    """Where sites are in the order of their classes.
+
+    Attributes:
+        site_at: the site at each place; classes are padded with copies of site 0.
+        place_of: the place of each site.
+    """
+
+    site_at: Int[Array, "class width"]
+    place_of: Int[Array, " site"]
 
 
 class AbstractBonds(eqx.Module):
@@ -34,13 +48,24 @@ class AbstractBonds(eqx.Module):
     def energy(self, x: Num[Array, " site"], site_at: Int[Array, "class width"], encode: Encode) -> Scalar:
         """Σ_edges K_ij φ(x_i) · φ(x_j)."""
 
-    def by_class(self, by_site: Num[Array, "site ..."], site_at: Int[Array, "class width"]) -> Num[Array, "class ..."]:
+    def by_class(self, by_site: Num[Array, "site ..."], places: Places) -> Num[Array, "class ..."]:
         """What belongs to the sites, in the order of places."""
-        return by_site[site_at]
+        return by_site[places.site_at]
 
-    def by_site(self, y: Num[Array, " place"], place_of: Int[Array, " site"]) -> Num[Array, " site"]:
-        """What belongs to the places, in the order of sites."""
-        return y[place_of]
+    def swept(
+        self, x: Num[Array, " site"], places: Places, encode: Encode, uniforms: Float[Array, "update width"], draw: Draw
+    ) -> Num[Array, " site"]:
+        """x after an update of one class after the other, up to the last one and back to the first."""
+        num_classes, width = places.site_at.shape
+        tour = jnp.asarray([*range(num_classes), *reversed(range(num_classes - 1))], jnp.int32)
+
+        def redraw(y, step):
+            colour, uniforms = step
+            new = draw(colour, self.pull(colour, y, encode), uniforms)
+            return jax.lax.dynamic_update_slice(y, new, (colour * width,)), None
+
+        y, _ = jax.lax.scan(redraw, x[places.site_at.ravel()], (tour, uniforms))
+        return y[places.place_of]
 
 
 class SparseBonds(AbstractBonds):
@@ -96,26 +121,37 @@ class TorusBonds(AbstractBonds):
     rows: int = eqx.field(static=True)
 
     def pull(self, colour: Int[Array, ""], y: Num[Array, " place"], encode: Encode) -> Float[Array, "width unit"]:
-        others = jax.lax.dynamic_index_in_dim(y.reshape(2, self.rows, -1), 1 - colour, keepdims=False)
-        beside = jnp.where(self._is_odd(colour), jnp.roll(others, -1, 1), jnp.roll(others, 1, 1))
-        around = (others, beside, jnp.roll(others, 1, 0), jnp.roll(others, -1, 0))
-        return self.coupling * sum(encode(each.ravel()) for each in around)
+        return self._pull_of(colour, y.reshape(2, -1)[1 - colour], encode)
 
     def energy(self, x: Num[Array, " site"], site_at: Int[Array, "class width"], encode: Encode) -> Scalar:
         board = x.reshape(self.rows, -1)
         right, below = (encode(jnp.roll(board, -1, axis)) for axis in (1, 0))
         return self.coupling * jnp.sum(encode(board) * (right + below))
 
-    def by_class(self, by_site: Num[Array, "site ..."], site_at: Int[Array, "class width"]) -> Num[Array, "class ..."]:
+    def by_class(self, by_site: Num[Array, "site ..."], places: Places) -> Num[Array, "class ..."]:
         pairs = by_site.reshape(self.rows, -1, 2, *by_site.shape[1:])
         is_odd = self._is_odd(0).reshape(-1, *[1] * (pairs.ndim - 2))
         classes = [jnp.where(is_odd == flipped, pairs[:, :, 0], pairs[:, :, 1]) for flipped in (False, True)]
         return jnp.stack(classes).reshape(2, -1, *by_site.shape[1:])
 
-    def by_site(self, y: Num[Array, " place"], place_of: Int[Array, " site"]) -> Num[Array, " site"]:
-        first, second = y.reshape(2, self.rows, -1)
-        is_odd = self._is_odd(0)
+    def swept(
+        self, x: Num[Array, " site"], places: Places, encode: Encode, uniforms: Float[Array, "update width"], draw: Draw
+    ) -> Num[Array, " site"]:
+        # The two classes change places after each update: one that is picked by its number is not read as fast.
+        def redraw(classes, step):
+            colour, uniforms = step
+            return (classes[1], draw(colour, self._pull_of(colour, classes[1], encode), uniforms)), None
+
+        tour = jnp.arange(len(uniforms)) % 2
+        (second, first), _ = jax.lax.scan(redraw, tuple(self.by_class(x, places)), (tour, uniforms))
+        first, second, is_odd = first.reshape(self.rows, -1), second.reshape(self.rows, -1), self._is_odd(0)
         return jnp.stack([jnp.where(is_odd, second, first), jnp.where(is_odd, first, second)], axis=-1).ravel()
+
+    def _pull_of(self, colour: Any, others: Num[Array, " width"], encode: Encode) -> Float[Array, "width unit"]:
+        board = others.reshape(self.rows, -1)
+        beside = jnp.where(self._is_odd(colour), jnp.roll(board, -1, 1), jnp.roll(board, 1, 1))
+        around = (board, beside, jnp.roll(board, 1, 0), jnp.roll(board, -1, 0))
+        return self.coupling * sum(encode(each.ravel()) for each in around)
 
     def _is_odd(self, colour: Int[Array, ""] | int) -> Bool[Array, "row 1"]:
         """Whether the sites of a class stand in odd columns, in each row."""
@@ -197,19 +233,14 @@ class PairPath(AbstractLinearPath, AbstractBasedPath, AbstractGibbsPath):
         here, and for more classes longer.
         """
         num_classes, width = self.site_at.shape
-        tour = jnp.asarray([*range(num_classes), *reversed(range(num_classes - 1))], jnp.int32)
-        uniforms = jax.random.uniform(key, (len(tour), width))
-        beta = self.betas[rung]
-        fields, at_base = (self.bonds.by_class(part, self.site_at) for part in (self.fields, self.base.fields))
-        alone = beta * fields + (1 - beta) * at_base
+        uniforms = jax.random.uniform(key, (2 * num_classes - 1, width))
+        beta, places = self.betas[rung], Places(self.site_at, self.place_of)
+        fields, at_base = (self.bonds.by_class(part, places) for part in (self.fields, self.base.fields))
 
-        def redraw(y, step):
-            colour, uniforms = step
-            field = alone[colour] + beta * self.bonds.pull(colour, y, self.base.encode)
-            return jax.lax.dynamic_update_slice(y, self.base.draw(uniforms, field), (colour * width,)), None
+        def draw(colour, pull, uniforms):
+            return self.base.draw(uniforms, beta * (fields[colour] + pull) + (1 - beta) * at_base[colour])
 
-        y, _ = jax.lax.scan(redraw, self.bonds.by_class(x, self.site_at).ravel(), (tour, uniforms))
-        return self.bonds.by_site(y, self.place_of)
+        return self.bonds.swept(x, places, self.base.encode, uniforms, draw)
 
 
 def _even_torus(graph: Graph) -> tuple[int, int, float] | None:
