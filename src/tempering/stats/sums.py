@@ -187,11 +187,7 @@ class TemperingStats(AbstractRecord):
         steps = (LogSum.empty((num_rungs,)), LogSum.empty((num_rungs,))) if with_steps else None
         num_vanished = none if with_steps else None
         controls = device_zeros((num_rungs, 4)) if with_controls else None
-<<<<<<< HEAD
         no_fault = device_full((), -1, jnp.int32)
-=======
-        no_fault = (device_full((), -1, jnp.int32), device_full((), -1, jnp.int32))
->>>>>>> cpu
         return cls(
             posterior_sum, none, none, zero, zero, zero, zero, zero, zero, *law, slopes, steps, num_vanished,
             controls, (no_fault, no_fault),
