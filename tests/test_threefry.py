@@ -1,9 +1,11 @@
 """Keys whose draws are compiled without loops give the random numbers of `jax.random`."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import tempering as tp
 from tempering._threefry import plain_key, straight_key
 
 DRAWS = {
@@ -41,3 +43,19 @@ def test_straight_keys_compile_without_a_loop():
 
     assert "while" in program(lambda key: jax.random.uniform(key, (9,)))  # or they are not needed any more
     assert "while" not in program(lambda key: jax.random.uniform(straight_key(key), (9,)))
+
+
+class CountsStay(tp.moves.AbstractMove):
+    """A move of a user's own that draws from a sampler of JAX's that takes its own keys only."""
+
+    def __call__(self, key, path, rung, x):
+        count = jax.random.poisson(key, 3.0)
+        return x + 0.0 * count, tp.ladder.MoveInfo.accepted()
+
+
+@pytest.mark.parametrize("warmup", ["sequential", "annealed", "iterations"])
+def test_a_move_of_ones_own_gets_the_keys_of_jax(warmup):
+    """Kills: a kernel that passes on the key that it walks with."""
+    model = tp.LogDensity(lambda x: -0.5 * jnp.sum(x**2), tp.Normal(jnp.zeros(1)))
+    result = tp.estimate(model, move=CountsStay(), warmup=warmup, num_chains=4, num_rungs=3, num_sweeps=4)
+    assert result.num_sweeps == 4

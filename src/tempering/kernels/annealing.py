@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from tempering._device_arrays import device_full
+from tempering._threefry import plain_key
 from tempering._types import Key, Rung, Rungs, Scalar, State
 from tempering.kernels.tempering import AbstractCarryingKernel, AbstractKernel, Position
 from tempering.ladder import AbstractPath, AbstractTwoEndedPath, ClimbDraw, Ladder
@@ -64,7 +65,7 @@ class AnnealUp(AbstractKernel):
         log_f = path.log_density(state.x, rung)
         log_increment = log_f - path.log_density(state.x, state.rung)
         log_increment = jnp.where(log_f == -jnp.inf, -jnp.inf, log_increment)  # from 0 to 0: the weight is 0 already
-        x, _ = self.move(key, path, rung, state.x)
+        x, _ = self.move(plain_key(key), path, rung, state.x)
         keep = rung == state.kept_at
         kept = jax.tree.map(lambda new, old: jnp.where(keep, new, old), x, state.kept)
         return AnnealState(x, rung, state.kept_at, kept), log_increment
@@ -110,7 +111,7 @@ class AnnealDown(AbstractKernel):
     def __call__(self, key: Key, ladder: Ladder, state: Position) -> tuple[Position, Scalar]:
         path = ladder.path
         rung = jnp.maximum(state.rung - 1, 0)
-        x, _ = self.move(key, path, state.rung, state.x)
+        x, _ = self.move(plain_key(key), path, state.rung, state.x)
         log_increment = path.log_density(x, rung) - path.log_density(x, state.rung)
         return Position(x, rung), log_increment
 

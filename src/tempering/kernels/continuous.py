@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from tempering._threefry import plain_key
 from tempering._types import Key, PerRung, Rung, Scalar, State
 from tempering.kernels.tempering import AbstractKernel
 from tempering.ladder import AbstractPath, Draw, Ladder
@@ -44,7 +45,7 @@ class ContinuousTempering(AbstractKernel):
     def __call__(self, key: Key, ladder: Ladder, state: ContinuousPosition) -> tuple[ContinuousPosition, Draw]:
         key_move, key_beta, key_accept = jax.random.split(key, 3)
         path = ladder.path
-        x, info = self.move(key_move, _path_at_beta(path, state.beta), jnp.int32(0), state.x)
+        x, info = self.move(plain_key(key_move), _path_at_beta(path, state.beta), jnp.int32(0), state.x)
         log_f = path.log_densities(x)
         proposal = ladder.sample_beta(key_beta, log_f)
         log_ratio = _excess_over_line(path, x, log_f, proposal) - _excess_over_line(path, x, log_f, state.beta)

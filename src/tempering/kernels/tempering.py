@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from tempering._threefry import plain_key
 from tempering._types import Key, Rung, Rungs, State
 from tempering.kernels.moves import AbstractMove, Evaluations
 from tempering.ladder import AbstractPath, AbstractTwoEndedPath, Draw, HeldDraw, Ladder, MoveInfo
@@ -102,6 +103,7 @@ class AbstractCarryingKernel(AbstractKernel):
             rung: the rung of the move, which the new position has too.
             state: the present position.
         """
+        key = plain_key(key)
         if state.carried is None:
             x, info = self.move(key, path, rung, state.x)
             return Position(x, rung), info
@@ -168,7 +170,7 @@ class Held(AbstractKernel):
     """
 
     def __call__(self, key: Key, ladder: Ladder, state: Position) -> tuple[Position, HeldDraw]:
-        x, info = self.move(key, ladder.path, state.rung, state.x)
+        x, info = self.move(plain_key(key), ladder.path, state.rung, state.x)
         return Position(x, state.rung), HeldDraw(state.rung, info)
 
 

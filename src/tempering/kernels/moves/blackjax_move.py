@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from tempering._threefry import plain_key
 from tempering._types import Key, Rung, State
 from tempering.kernels.moves.move import AbstractMove, Evaluations
 from tempering.kernels.moves.schedule import redrawn_at_base
@@ -38,7 +37,7 @@ class BlackJAX(AbstractMove):
     def __call__(self, key: Key, path: AbstractPath, rung: Rung, x: State) -> tuple[State, MoveInfo]:
         key_step, key_base = jax.random.split(key)
         algorithm = self.make(lambda state: path.log_density(state, rung), path.betas[rung])
-        state, info = algorithm.step(plain_key(key_step), algorithm.init(x))
+        state, info = algorithm.step(key_step, algorithm.init(x))
         accept_prob = jnp.asarray(getattr(info, "acceptance_rate", 1.0), jnp.float32)
         is_divergent = jnp.asarray(getattr(info, "is_divergent", False))
         moved = redrawn_at_base(key_base, path, rung, state.position)

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from tempering._device_arrays import device_array
-from tempering._threefry import plain_key
+from tempering._threefry import plain_key, straight_key
 from tempering._types import Key, LogF, Rung, Scalar, State
 from tempering.kernels.moves.carried import Carried, Ends, carried_at, ends_at, force_from_ends, pick_carried
 from tempering.kernels.moves.metropolis import flatten_floats, metropolis_accepts
@@ -80,7 +80,7 @@ class HMC(AbstractSizedMove):
 
     def step(self, key: Key, path: AbstractPath, rung: Rung, x: State, size: StepSize) -> tuple[State, MoveInfo]:
         """One trajectory. It is rejected where log f or its gradient is not finite, and may be marked as divergent."""
-        key_momentum, key_leaps, key_accept = jax.random.split(key, 3)
+        key_momentum, key_leaps, key_accept = jax.random.split(straight_key(key), 3)
         start, unflatten = flatten_floats(x, "HMC")
         num_leaps = jax.random.randint(key_leaps, (), (3 * self.max_leaps + 3) // 4, self.max_leaps + 1)
         momentum = jax.random.normal(key_momentum, start.shape, start.dtype)
@@ -111,7 +111,7 @@ class HMC(AbstractSizedMove):
         last gradient is that at the new state there, too.
         """
         assert isinstance(path, AbstractTwoEndedPath)
-        key_step, key_momentum, key_leaps, key_accept, key_base = jax.random.split(key, 5)
+        key_step, key_momentum, key_leaps, key_accept, key_base = jax.random.split(straight_key(key), 5)
         beta = path.betas[rung]
         is_base = beta == 0
         flat, unflatten = flatten_floats(x, "HMC")

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
+from tempering._threefry import straight_key
 from tempering._types import Key, Rung, Scalar, State
 from tempering.kernels.moves.metropolis import flatten_floats, metropolis_accepts
 from tempering.kernels.moves.move import Evaluations
@@ -115,7 +116,7 @@ def _metropolis_steps(
 
     def once(i, carry):
         here, log_f_here, total = carry
-        key_propose, key_accept = jax.random.split(jax.random.fold_in(key, i))
+        key_propose, key_accept = jax.random.split(jax.random.fold_in(straight_key(key), i))
         there = propose(key_propose, here)
         log_f_there = log_f(there)
         taken, accept_prob = metropolis_accepts(key_accept, log_f_there - log_f_here)

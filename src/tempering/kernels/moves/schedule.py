@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from tempering._device_arrays import device_array
 from tempering._errors import InputError, check_count
-from tempering._threefry import plain_key
+from tempering._threefry import plain_key, straight_key
 from tempering._types import Key, Rung, Scalar, State
 from tempering.kernels.moves.flow import Flow
 from tempering.kernels.moves.move import AbstractMove
@@ -191,8 +191,8 @@ class AbstractSizedMove(AbstractMove):
         """
 
     def __call__(self, key: Key, path: AbstractPath, rung: Rung, x: State) -> tuple[State, MoveInfo]:
-        key_size, key_step, key_base = jax.random.split(key, 3)
-        moved, info = self.step(key_step, path, rung, x, self.jittered(key_size, path.betas[rung]))
+        key_size, key_step, key_base = jax.random.split(straight_key(key), 3)
+        moved, info = self.step(plain_key(key_step), path, rung, x, self.jittered(key_size, path.betas[rung]))
         return redrawn_at_base(key_base, path, rung, moved), info
 
     def jittered(self, key: Key, beta: Scalar) -> StepSize:

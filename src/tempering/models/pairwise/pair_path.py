@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, Int, Num
 
 from tempering._device_arrays import device_array
 from tempering._precision import HIGHEST
+from tempering._threefry import straight_key
 from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar
 from tempering.kernels import AbstractGibbsPath
 from tempering.models.pairwise.graph import Graph, colour_classes, find_torus
@@ -233,7 +234,7 @@ class PairPath(AbstractLinearPath, AbstractBasedPath, AbstractGibbsPath):
         here, and for more classes longer.
         """
         num_classes, width = self.site_at.shape
-        uniforms = jax.random.uniform(key, (2 * num_classes - 1, width))
+        uniforms = jax.random.uniform(straight_key(key), (2 * num_classes - 1, width))
         beta, places = self.betas[rung], Places(self.site_at, self.place_of)
         fields, at_base = (self.bonds.by_class(part, places) for part in (self.fields, self.base.fields))
 

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from tempering._errors import InputError, check_count
 from tempering._precision import product
+from tempering._threefry import straight_key
 from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar
 from tempering.bases.densities import log_z_of_bits
 from tempering.kernels import AbstractGibbsPath
@@ -104,7 +105,7 @@ class MomentAveragedPath(AbstractRespacedPath, AbstractGibbsPath):
 
     def gibbs_sweep(self, key: Key, rung: Rung, x: MomentState) -> MomentState:
         """h ~ p(h | v, β), then v ~ p(v | h, β)."""
-        key_hidden, key_visible = jax.random.split(key)
+        key_hidden, key_visible = jax.random.split(straight_key(key))
         shares = self.shares(self.betas[rung])
         h = random_bits(key_hidden, product(shares, x.fields))
         # Σ_m share_m W_m h = (W_1 … W_M) (share_1 h … share_M h): one product, in which distant knots have share 0.

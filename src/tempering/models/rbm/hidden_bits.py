@@ -15,6 +15,7 @@ from tempering._device_arrays import device_array
 from tempering._errors import InputError
 from tempering._precision import product
 from tempering._softplus import SoftplusSums, fit_softplus_sums
+from tempering._threefry import straight_key
 from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar, State
 from tempering.kernels import AbstractGibbsPath, AbstractMove, BlockGibbs
 from tempering.ladder import AbstractPath, checked_betas
@@ -141,7 +142,7 @@ class AbstractHiddenBitsPath(AbstractGibbsPath):
 
     def gibbs_sweep(self, key: Key, rung: Rung, x: HiddenBitsState) -> HiddenBitsState:
         """h ~ p(h | v, β), then v ~ p(v | h, β): reversible in v."""
-        key_hidden, key_visible = jax.random.split(key)
+        key_hidden, key_visible = jax.random.split(straight_key(key))
         beta = self.betas[rung]
         return self.state_of(self.draw_visible(key_visible, beta, random_bits(key_hidden, beta * x.field)))
 

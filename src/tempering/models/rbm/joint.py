@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from tempering._errors import InputError
 from tempering._precision import product
+from tempering._threefry import straight_key
 from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar, State
 from tempering.bases.densities import log_z_of_bits
 from tempering.kernels import AbstractGibbsPath
@@ -70,7 +71,7 @@ class JointRBMPath(AbstractLinearPath, AbstractGibbsPath):
         return log_z_of_bits(self.base_logits) + self.hbias.shape[0] * float(np.log(2))  # hidden bits are fair coins
 
     def sample_base(self, key: Key) -> JointState:
-        key_hidden, key_visible = jax.random.split(key)
+        key_hidden, key_visible = jax.random.split(straight_key(key))
         h = random_bits(key_hidden, jnp.zeros_like(self.hbias))
         return self.state_of(random_bits(key_visible, self.base_logits), h)
 
@@ -91,7 +92,7 @@ class JointRBMPath(AbstractLinearPath, AbstractGibbsPath):
 
     def gibbs_sweep(self, key: Key, rung: Rung, x: JointState) -> JointState:
         """h ~ p(h | v, β), then v ~ p(v | h, β): two matrix products, and the second gives log f as well."""
-        key_hidden, key_visible = jax.random.split(key)
+        key_hidden, key_visible = jax.random.split(straight_key(key))
         beta = self.betas[rung]
         h = random_bits(key_hidden, beta * (product(x.v, self.weights) + self.hbias))
         field = self._visible_field(h)
