@@ -96,6 +96,9 @@ def page() -> str:
         beside_others("mbar", peer_tables.mbar),
         beside_others("gibbs", peer_tables.cost),
         beside_others("growth", peer_tables.growth),
+        if_run("hmc", hmc),
+        if_run("lattice", lattice),
+        if_run("first_calls", first_calls),
         if_run("gpu_sweeps", gpu_sweeps),
         if_run("gpu_calls", gpu_calls),
         if_run("processes", processes),
@@ -536,6 +539,62 @@ def beside_others(name: str, make: Callable[[dict[str, Any]], peer_tables.Table]
     content = load(name)
     title, text, header, rows = make(content)
     return section(title, text, content["about"], table(header, rows))
+
+
+def hmc() -> str:
+    content = load("hmc")
+    about = content["about"]
+    rows = [
+        [
+            name,
+            f"{row['seconds']:.2f}",
+            f"{row['cpu_seconds']:.2f}",
+            f"{row['to_plain']:.2f}",
+            f"{row['cpu_to_plain']:.2f}",
+        ]
+        for name, row in content["rows"].items()
+    ]
+    text = (
+        f"{about['sweeps']} sweeps of 100 chains in 100 dimensions, trajectories of 10 leaps, on 100 rungs, "
+        "beside the same trajectories in plain JAX without tempering; ratios are medians over rounds in which the rows "
+        "take turns."
+    )
+    header = ["", "seconds", "of the CPU", "× plain JAX", "of the CPU, ×"]
+    return section("What sweeps of HMC cost", text, about, table(header, rows))
+
+
+def lattice() -> str:
+    content = load("lattice")
+    about = content["about"]
+    rows = [
+        [
+            name,
+            f"{row['half_sweep_microseconds']:.1f}",
+            f"{row['half_sweep_cpu_microseconds']:.1f}",
+            f"{row['numpy_over_this']:.2f}",
+            f"{row['numpy_over_this_cpu']:.2f}",
+        ]
+        for name, row in content["rows"].items()
+    ]
+    text = (
+        f"The Ising model on a 64×64 torus with {about['chains']} chains, beside two checkerboards in NumPy: "
+        "one that computes all sites and keeps half of them, and one that keeps the two colours apart. A half sweep "
+        "redraws all sites of one colour. NumPy uses one core."
+    )
+    header = ["", "µs a half sweep and chain", "of the CPU", "NumPy with a mask takes, ×", "of the CPU, ×"]
+    return section("What a sweep of a lattice costs", text, about, table(header, rows))
+
+
+def first_calls() -> str:
+    content = load("first_calls")
+    kinds = ("first_wall", "first_cpu", "second_wall", "second_cpu", "import_cpu")
+    rows = [[row["call"], *(f"{row[kind]:.1f}" for kind in kinds)] for row in content["calls"]]
+    text = (
+        "Calls of `estimate` in new processes: one with an empty cache of compiled programs, a second with what "
+        "the first has left there, as the command line keeps it. Medians of rounds, in seconds."
+    )
+    header = ["", "first call", "of the CPU", "second call", "of the CPU", "import, of the CPU"]
+    return section("What a first call costs", text, content["about"], table(header, rows))
 
 
 def gpu_sweeps() -> str:

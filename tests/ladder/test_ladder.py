@@ -213,3 +213,27 @@ def test_what_people_get_wrong_is_refused_in_one_line(what):
         REFUSED[what]()
     assert "\n" not in str(refusal.value)
     assert len(str(refusal.value)) > 30
+
+
+@pytest.mark.parametrize("case", ["plain", "with a zero", "with a NaN", "far away", "all zero"])
+def test_what_a_kernel_draws_says_what_log_f_says(case):
+    """q(k | x), the rung, and log q(K−1 | x) of a draw whose kernel has computed q.
+
+    Kills: a table that is not normalised, the posterior of the rung left out, a target that is the first rung.
+    """
+    ladder = exact.small_ladder()
+    log_f = {
+        "plain": [1.0, -2.0, 0.5],
+        "with a zero": [1.0, -np.inf, 0.5],
+        "with a NaN": [1.0, np.nan, 0.5],
+        "far away": [300.0, -200.0, -100.0],
+        "all zero": [-np.inf] * 3,
+    }[case]
+    log_f = jnp.asarray(log_f, jnp.float32)
+    for seed in range(5):
+        key = jax.random.key(seed)
+        posterior, rung = ladder.draw_rung(key, log_f)
+        np.testing.assert_array_equal(posterior, ladder.rung_posterior(log_f))
+        assert rung == ladder.sample_rung(key, log_f)
+        told = ladder.log_target_posterior_of(tp.ladder.Draw(None, rung, rung, log_f, posterior=posterior))
+        np.testing.assert_allclose(told, ladder.log_rung_posterior(log_f)[-1], rtol=1e-5, atol=1e-6)

@@ -131,6 +131,9 @@ def run_chains(
     on_host = jax.tree.map(np.asarray, states) if platform == "cpu" else states  # where cutting compiles nothing
     chains, parts = _placed(numbers, places), _placed(_grouped(on_host, numbers), places)
 
+    if platform == "cpu":
+        record = _for_each(record, lanes, places[0])
+
     def walk(bounds: Int[Array, "2"], part: int) -> tuple[Any, Any]:
         states, filled = _walk(platform, key, ladder, kernel, record, chains[part], parts[part], bounds)
         return states, share.joined(filled, chains[part])
@@ -184,10 +187,12 @@ def _walk(platform: str, key, ladder, kernel, record, chains, states, bounds, wa
         is_small = chains.shape[1] * ladder.path.num_rungs <= _MOST_ROWS
         ladder = dataclasses.replace(ladder, path=ladder.path.on_gpu(), writes_rows=is_small)
 
-    def one_chain(chain, state):
+    def one_chain(record, chain, state):
         return walk(jax.random.fold_in(straight_key(key), chain), ladder, kernel, record, state, bounds)
 
-    return jax.lax.map(lambda group: jax.vmap(one_chain)(*group), (chains, states))
+    over_records = 0 if platform == "cpu" else None
+    each = jax.vmap(one_chain, in_axes=(over_records, 0, 0))
+    return jax.lax.map(lambda group: each(record, *group), (chains, states))
 
 
 def walk_chain(
@@ -257,6 +262,11 @@ def _filled_up(own: Int[np.ndarray, "group lane"], num_parts: int, num_chains: i
 def _grouped(tree: Any, numbers: Int[np.ndarray, "group lane"]) -> Any:
     """States as (group, lane)."""
     return jax.tree.map(lambda leaf: leaf[np.minimum(numbers, leaf.shape[0] - 1)], tree)
+
+
+def _for_each(record: Any, lanes: int, place: Any) -> Any:
+    """An empty record for each chain of a group, made on the host: on the device each array would be compiled code."""
+    return jax.tree.map(lambda leaf: jax.device_put(np.broadcast_to(leaf, (lanes, *np.shape(leaf))), place), record)
 
 
 def _placed(grouped: Any, places: list[Any]) -> list[Any]:

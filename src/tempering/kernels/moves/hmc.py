@@ -82,7 +82,7 @@ class HMC(AbstractSizedMove):
         """One trajectory. It is rejected where log f or its gradient is not finite, and may be marked as divergent."""
         key_momentum, key_leaps, key_accept = jax.random.split(straight_key(key), 3)
         start, unflatten = flatten_floats(x, "HMC")
-        num_leaps = jax.random.randint(key_leaps, (), (3 * self.max_leaps + 3) // 4, self.max_leaps + 1)
+        num_leaps = self._num_leaps(key_leaps)
         momentum = jax.random.normal(key_momentum, start.shape, start.dtype)
         size = size.with_dtype(start.dtype)
 
@@ -93,6 +93,12 @@ class HMC(AbstractSizedMove):
         taken, accept_prob = metropolis_accepts(key_accept, log_ratio)
         moved = unflatten(jnp.where(taken, end.position, start))
         return moved, MoveInfo(accept_prob, size.step_size, _is_divergent(log_ratio, momentum, end.momentum))
+
+    def _num_leaps(self, key: Key) -> Int[Array, ""]:
+        """Uniform from three quarters of `max_leaps` to all of it; `jax.random.randint` would hash four times."""
+        fewest = (3 * self.max_leaps + 3) // 4
+        level = jax.random.uniform(key, dtype=jnp.float32)
+        return fewest + (level * (self.max_leaps + 1 - fewest)).astype(jnp.int32)
 
     def carries(self, path: AbstractPath) -> bool:
         return isinstance(path, AbstractTwoEndedPath)
@@ -119,7 +125,7 @@ class HMC(AbstractSizedMove):
         start = jnp.where(is_base, drawn.astype(flat.dtype), flat)
         size = self.jittered(key_step, beta).with_dtype(start.dtype)
         moving = size._replace(step_size=jnp.where(is_base, 0.0, size.step_size))
-        num_leaps = jax.random.randint(key_leaps, (), (3 * self.max_leaps + 3) // 4, self.max_leaps + 1)
+        num_leaps = self._num_leaps(key_leaps)
         momentum = jax.random.normal(key_momentum, start.shape, start.dtype)
 
         def force_from(ends):
