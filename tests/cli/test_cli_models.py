@@ -254,6 +254,7 @@ def test_a_model_of_ones_own(tempering):
     assert out.split()[:3] == ["log", "Z", f"{answer['log_z']:.4f}"]
 
 
+@pytest.mark.slow  # the README runs a lattice, other pages the mixture
 def test_the_mixture_and_an_ising_model(tempering):
     for spec, truth in (("mixture", 0.0), ("ising:4x4:0.3", None)):
         status, out, err = tempering("estimate", spec, *QUICK, "--json")

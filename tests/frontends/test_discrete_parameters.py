@@ -60,6 +60,7 @@ def test_a_mixture_is_summed_by_hand():
     assert set(model.named(state)) == {"share", "place"}
 
 
+@pytest.mark.slow  # a mixture is summed by hand in another test
 def test_a_prior_that_is_a_mixture_and_its_evidence():
     """Kills: p(x | k) at one k, shares that are counted twice. A run finds what the closed form says."""
     model = from_numpyro(chosen_prior, y=1.5)

@@ -474,6 +474,7 @@ def _compared(model, truth, **settings):
     return found, {entry.method.name for entry in good}
 
 
+@pytest.mark.slow  # the same methods walk along a sequence below
 def test_all_methods_walk_along_averaged_moments():
     """At every rung, where log Z is known too; x is redrawn exactly, so that the path alone is tried."""
     betas = np.linspace(0, 1, 9)

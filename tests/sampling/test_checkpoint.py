@@ -363,9 +363,8 @@ def time_written(file: Path) -> int | None:
     return file.stat().st_mtime_ns if file.exists() else None
 
 
-@pytest.mark.parametrize(
-    ("num_kills", "warmup"), [(1, "iterations"), pytest.param(20, "annealed", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow  # runs that stop at every chunk go on to the same bits in `make test`
+@pytest.mark.parametrize(("num_kills", "warmup"), [(1, "iterations"), (20, "annealed")])
 def test_a_run_killed_again_and_again_ends_with_the_same_answer(tmp_path, tempering, launch, num_kills, warmup):
     """Guards every moment of a run, writing included: SIGKILL, resume, and in the end the same bits."""
     how = ("--warmup", warmup)

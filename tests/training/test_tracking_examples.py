@@ -46,6 +46,7 @@ def test_a_loop_of_pytorch_reads_its_likelihood():
     assert_reads(page, log_z, -float(rbm.free_energy(page["data"].double()).mean()))
 
 
+@pytest.mark.slow  # the same loop in PyTorch is above
 def test_a_loop_of_scikit_learn_reads_its_likelihood(capsys):
     """And while one number fell the other rose, as the page says: what it shows is what it prints. Kills: the same."""
     pytest.importorskip(
