@@ -712,6 +712,7 @@ def in_words(counts: dict[str, int]) -> str:
 def section(title: str, text: str, about: dict[str, str], body: str) -> str:
     source = f"`{about['command']}` at {about['commit']}, {about['date']}, on {about['machine']}."
     source += age(about["result"])
+    source += f" Not run yet: {about['missing']}." if "missing" in about else ""
     return f"## {title}\n\n{text}\n\n{source}\n\n{body}"
 
 

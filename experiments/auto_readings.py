@@ -22,7 +22,8 @@ def main() -> None:
     runs = {name: [row for row in rows if row["budget"] == SWEEPS] for name, rows in content["rows"].items()}
     summaries = {name: summary(rows) for name, rows in runs.items() if rows}
     repeats.print_table(summaries)
-    repeats.write("auto_readings", summaries, {})
+    missing = [part for part in content["about"].get("missing", "").split("; ") if part.endswith(f", {SWEEPS}")]
+    repeats.write("auto_readings", summaries, {}, "; ".join(missing))
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:

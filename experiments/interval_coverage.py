@@ -4,8 +4,8 @@
 
 Prints a table and writes benchmarks/results/coverage.json. Seeds start at 1000, apart from those on which anything was
 chosen. Problems with more than 100 chains have the shortest length only. With several jobs each problem and length has
-a process of its own. Every row also has the errors of other readings of the same draws: `auto_readings.py` compares
-them.
+a process of its own; `--finished` makes a table of the parts that are done, which names the others. Every row also has
+the errors of other readings of the same draws: `auto_readings.py` compares them.
 """
 
 import sys
@@ -26,26 +26,29 @@ def main() -> None:
     parser = repeats.study_parser(__doc__)
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--budgets", type=int, nargs="+", default=[300, 1000])
+    parser.add_argument("--finished", action="store_true", help="run nothing: a table of the parts that are done")
     arguments = parser.parse_args()
     names = [name for name in PROBLEMS if arguments.only in name]
     if arguments.only in names:  # not also those whose names go on after it
         names = [arguments.only]
     asked = [(name, budget) for name in names for budget in lengths_of(name, arguments.budgets)]
-    if arguments.jobs > 1 and len(asked) > 1:
+    if arguments.finished or (arguments.jobs > 1 and len(asked) > 1):
         options = [["--only", name, "--budgets", str(n), "--seeds", str(arguments.seeds)] for name, n in asked]
-        parts = repeats.by_processes(__file__, options, arguments.jobs)
+        parts = repeats.by_processes(__file__, options, arguments.jobs, only_finished=arguments.finished)
     else:
         if arguments.rows is None:  # else other processes have the other cores
             repeats.use_all_cores()
         seeds = range(FIRST_SEED, FIRST_SEED + arguments.seeds)
         parts = [{name: runs_of(name, budget, seeds)} for name, budget in asked]
+    missing = [f"{name}, {budget}" for (name, budget), part in zip(asked, parts, strict=True) if not part]
     rows = {name: [row for part in parts for row in part.get(name, [])] for name in names}
+    rows = {name: found for name, found in rows.items() if found}
     if arguments.rows is not None:
         repeats.dump(arguments.rows, rows)
         return
     summaries = table(rows)
     repeats.print_table(summaries)
-    repeats.write("coverage", summaries, rows)
+    repeats.write("coverage", summaries, rows, "; ".join(missing))
 
 
 def lengths_of(name: str, budgets: list[int]) -> list[int]:

@@ -233,11 +233,14 @@ def print_table(summaries: dict[str, dict[str, Any]]) -> None:
         print(f"| {setting} | " + " | ".join(_shown(values[name]) for name in names) + " |", flush=True)
 
 
-def write(name: str, summaries: dict[str, dict[str, Any]], rows: dict[str, list[dict[str, Any]]]) -> Path:
-    """Keep the table with where it came from."""
+def write(
+    name: str, summaries: dict[str, dict[str, Any]], rows: dict[str, list[dict[str, Any]]], missing: str = ""
+) -> Path:
+    """Keep the table with where it came from, and with what it lacks."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     file = RESULTS / f"{name}.json"
-    file.write_text(_lines({"about": about(), "summaries": summaries, "rows": rows}))
+    origin = about() | ({"missing": missing} if missing else {})
+    file.write_text(_lines({"about": origin, "summaries": summaries, "rows": rows}))
     return file
 
 
@@ -297,10 +300,13 @@ def in_seed_ranges(script: str, seeds: range, num_jobs: int, options: list[str])
     return {name: [row for part in parts for row in part[name]] for name in parts[0]}
 
 
-def by_processes(script: str, asked: list[list[str]], num_jobs: int) -> list[dict[str, Any]]:
+def by_processes(
+    script: str, asked: list[list[str]], num_jobs: int, *, only_finished: bool = False
+) -> list[dict[str, Any]]:
     """The rows of each part by a process of its own, a few at a time: `script --rows FILE OPTIONS`.
 
-    Each part is kept when it is done, so that a study that was interrupted goes on where it stopped.
+    Each part is kept when it is done, so that a study that was interrupted goes on where it stopped. With
+    `only_finished` nothing is run, and what is missing is left out.
     """
     digest = hashlib.sha256(f"{ages.package_digest()} {Path(script).read_text()}".encode()).hexdigest()[:12]
     directory = ROOT / "build" / "parts" / f"{Path(script).stem}-{digest}"
@@ -308,6 +314,8 @@ def by_processes(script: str, asked: list[list[str]], num_jobs: int) -> list[dic
 
     def one(number: int) -> dict[str, Any]:
         file = directory / f"{hashlib.sha256(' '.join(asked[number]).encode()).hexdigest()[:12]}.json"
+        if only_finished and not file.exists():
+            return {}
         if not file.exists():
             begun = file.with_suffix(".begun")
             command = [sys.executable, script, "--rows", str(begun), *asked[number]]

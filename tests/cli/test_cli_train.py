@@ -164,7 +164,7 @@ def test_track_lost_at_the_end(tell, tmp_path):
     rows = [row_of(i, lost=i == 30, valid=False) for i in range(1, 31)]
     status, out, err = tell(StoryRun(rows), "--quiet", "--out", tmp_path / "run")
     assert (status, err) == (3, "")
-    assert "-17.000, 95 % band unknown, as tracked " in out
+    assert "-17.000, 95 % band unknown, as tracked\n" in out
     assert Verdict.LOST.value in out
     assert "lower the learning rate" in out
     status, out, err = tell(StoryRun(rows), "--json", "--out", tmp_path / "run")

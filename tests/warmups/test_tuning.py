@@ -197,7 +197,7 @@ def test_rungs_have_moved_to_where_the_density_changes(tuned):
 def test_one_averaged_step_is_the_mean_of_those_found():
     ends = []
     for is_fixed in (False, True):
-        warmup = Tuned(AnnealedStart(20, (20, 20)), num_updates=4, is_fixed=is_fixed)
+        warmup = Tuned(AnnealedStart(60, (60, 60)), num_updates=8, is_fixed=is_fixed)  # 20 steps find one size for all
         ends.append(np.asarray(_stages(warmup, 1)[-1].move.schedule.step_sizes))
     np.testing.assert_allclose(ends[1], np.full(30, ends[0].mean()), rtol=1e-5)
     assert np.ptp(ends[0]) > 0
