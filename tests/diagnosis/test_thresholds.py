@@ -391,7 +391,6 @@ OTHER_NUMBERS = {  # of the same modules, on which no finding hangs
         "controlled._LEAST_DRAWS",
         "controlled._LEAST_VARIANCE",
         "controlled._MOST_OFF",
-        "controlled._MOST_OF_ONE",
     ),
     "pinned in tests/diagnosis/test_witnesses.py": ("witnesses.MAX_MISSED",),
     "memory": ("_pool._CHUNK_NUMBERS", "_pool._MAX_UNITS"),

@@ -149,21 +149,6 @@ def test_a_rung_whose_controls_are_not_finite_is_not_controlled():
         controlled_stepping(dataclasses.replace(recording.stats, controls=None))
 
 
-@pytest.mark.parametrize(("share", "is_controlled"), [(0.24, True), (0.26, False)])
-def test_a_rung_whose_variance_is_that_of_one_chain_is_not_controlled(share, is_controlled):
-    """Kills: no such limit, one of another rung, one for all rungs together."""
-    recording, _ = recording_of()
-    controls = recording.stats.controls.copy()
-    others = controls[1:, 0, 2, 1].sum()
-    controls[0, 0, 2, 1] = share / (1 - share) * others
-    plain = controls.copy()
-    plain[:, 0, 2] = 0.0  # a rung without controls
-    answer, without = (
-        controlled_stepping(dataclasses.replace(recording.stats, controls=each)) for each in (controls, plain)
-    )
-    assert (answer.log_z == without.log_z) is not is_controlled
-
-
 def test_a_reading_that_cannot_be_used_is_left_out():
     """Kills: RTS alone, where only the controls are of no use."""
     recording, _ = recording_of()

@@ -16,7 +16,6 @@ from tempering.stats import BlockedStats, TemperingStats
 
 _LEAST_DRAWS = 10  # at a rung, from which its coefficients are estimated
 _LEAST_VARIANCE = 1e-6  # of the mean square; below it a control does not vary
-_MOST_OF_ONE = 0.25  # of the squares of controls at a rung, from one unit; beyond, few draws decide its coefficients
 _MOST_OFF = 20.0  # nats by which a step of log Ẑ may be off; beyond, products with its ratios lose their digits
 
 
@@ -42,8 +41,7 @@ def controlled_stepping(stats: TemperingStats | BlockedStats, *, log_z_base: flo
         log Z at every rung.
 
     Caveats: c has mean 0 only where log f is continuous on the whole space. So moves give none where an operation of
-    log f may jump. Rungs at which c was infinite, has few draws, or owes most of its variance to one chain, are not
-    controlled.
+    log f may jump. Rungs at which c was infinite, or has few draws, are not controlled.
     """
     stats = stats.on_host()
     if stats.controls is None:
@@ -71,8 +69,7 @@ def _corrections(stats: BlockedStats) -> tuple[HostPerRung, Float[np.ndarray, "u
     mean = _ratio(total[:, 0], count)
     left_out = _ratio(total[:, 0] - sums[..., 0], count - counts)
     by_unit = (len(counts) - 1) * (mean - left_out)  # the jackknife, as for the steps
-    is_even = sums[..., 1].max(axis=0) <= _MOST_OF_ONE * total[:, 1]
-    coefficients = np.where(is_even[:, None], _coefficients(stats, total, count), 0.0)
+    coefficients = _coefficients(stats, total, count)
     return _added_up(coefficients, mean), _added_up(coefficients, by_unit)
 
 
