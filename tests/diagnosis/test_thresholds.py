@@ -234,7 +234,7 @@ def weighs(num_units: int) -> bool:
         influences = np.stack([np.zeros(num_units), scale * scatter[:, column]], axis=1)
         return dataclasses.replace(answer(num_units=num_units), influences=influences)
 
-    return combining.combination([reading(1.0, 0), reading(3.0, 1)], [[0], [1]]).num_chosen > 1
+    return combining.combination([reading(1.0, 0), reading(3.0, 1)]).num_chosen > 1
 
 
 def short_tail(num_tail: int) -> bool:
@@ -390,7 +390,6 @@ OTHER_NUMBERS = {  # of the same modules, on which no finding hangs
     "where control variates are of no use": (
         "controlled._LEAST_DRAWS",
         "controlled._LEAST_VARIANCE",
-        "controlled._MOST_OFF",
     ),
     "pinned in tests/diagnosis/test_witnesses.py": ("witnesses.MAX_MISSED",),
     "memory": ("_pool._CHUNK_NUMBERS", "_pool._MAX_UNITS"),

@@ -92,7 +92,7 @@ class Sampling(AbstractStageKind):
 
     def empty_record(self, stage: "Stage", keep: Keep) -> TemperingRecord:
         regenerates = stage.kernel.regenerates and stage.move.redraws_base
-        has_controls = keep.steps and stage.move.gives_control(stage.ladder.path)
+        has_controls = keep.bridges and stage.move.gives_control(stage.ladder.path)
         keep = dataclasses.replace(keep, tours=regenerates, controls=has_controls)
         return TemperingRecord.empty(stage.ladder, any_range=False, keep=keep)
 
