@@ -155,7 +155,7 @@ class TemperingStats(AbstractRecord):
     slopes: SlopeSums | None
     steps: tuple[LogSum, LogSum] | None
     num_vanished: Int[Array, "*axes rung"] | None
-    controls: Float[Array, "*axes rung moment"] | None
+    controls: Float[Array, "*axes rung control"] | None
     first_fault: tuple[Int[Array, "*chains"], Int[Array, "*chains"]]
 
     @classmethod
