@@ -135,8 +135,8 @@ class StateTrace(AbstractRecord):
         log_weight = jnp.where(jnp.isnan(log_weight), -jnp.inf, log_weight).astype(self.log_weights.dtype)
         log_rise = (draw.log_f[-1] - draw.log_f[0]).astype(self.log_rises.dtype)
         rooms = (self.x, self.log_weights, self.rungs, self.log_rises)
-        filled = set_step(rooms, self.num_steps, (draw.x, log_weight, draw.rung, log_rise))
-        return StateTrace(*filled, self.num_steps + 1)
+        x, log_weights, rungs, log_rises = set_step(rooms, self.num_steps, (draw.x, log_weight, draw.rung, log_rise))
+        return StateTrace(x, log_weights, rungs, log_rises, self.num_steps + 1)
 
     def gathered(self, teams: Teams) -> "StateTrace":
         return teams.firsts(self)  # one chain of each team gives draws enough

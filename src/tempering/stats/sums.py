@@ -165,7 +165,7 @@ class TemperingStats(AbstractRecord):
     steps: tuple[LogSum, LogSum] | None
     num_vanished: Int[Array, "*axes rung"] | None
     bridges: tuple[LogSum, LogSum] | None
-    controls: Float[Array, "*axes rung moment"] | None
+    controls: Float[Array, "*axes rung control"] | None
     first_fault: tuple[Int[Array, "*chains"], Int[Array, "*chains"]]
 
     @classmethod
