@@ -19,7 +19,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "experiments"))
 import ages
 import peer_tables
 
-from tempering.paper.figure7 import BOTH_WAYS
 from tempering.paper.runs import REFERENCE_500
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -352,8 +351,8 @@ def stuck() -> str:
 FIGURE7_STARTS = {
     "geometric": "Geometric: after an annealing pass of 1000 steps, whose Ẑ was then corrected in 30 equilibration "
     "stages of 150 sweeps.",
-    "geometric, annealed both ways": f"Both ways: after passes of {BOTH_WAYS.anneal_steps:,} steps up and "
-    "as many down, on linear rungs with equal weights.",
+    "geometric, slowed at the knot": "[Slowed at the knot](../methods/knots.md#a-start-for-paths-with-a-knot): its "
+    "warm-up is part of the 10,000 sweeps; the other rows have theirs on top.",
     "averaged moments": "[Averaged moments](../guides/paths_rbm.md): nine knots, after a pass of 1000 steps.",
 }
 

@@ -65,6 +65,7 @@ from .kernels.moves import BlackJAX as BlackJAX
 from .kernels.moves import AbstractMove as AbstractMove
 from .warmups import SequentialStart as SequentialStart
 from .warmups import AnnealedStart as AnnealedStart
+from .warmups import HysteresisStart as HysteresisStart
 from .warmups import InitialIterations as InitialIterations
 from .warmups import SelfAdjusting as SelfAdjusting
 

@@ -112,6 +112,7 @@ LATE = {
     "sequential": (small_rbm, tp.SequentialStart()),
     "sequential, tuned": (small_density, tp.SequentialStart()),
     "annealed": (small_rbm, tp.AnnealedStart(24, (40, 80))),
+    "hysteresis": (small_rbm, tp.HysteresisStart(8, 2, (40,))),
     "iterations": (small_rbm, tp.InitialIterations(steps=40, max_iterations=5, min_iterations=5)),
     "sams": (small_rbm, tp.SelfAdjusting(num_steps=200)),
     "tuned": (small_density, Tuned(tp.AnnealedStart(24, (40, 80)))),
@@ -140,7 +141,7 @@ def test_time_that_is_up_in_the_warm_up_cuts_it_short(name, asked):
     assert list(Verdict).index(late.verdict) >= list(Verdict).index(Verdict.SHORT)
 
 
-@pytest.mark.parametrize("name", ["sequential, tuned", "annealed", "iterations"])
+@pytest.mark.parametrize("name", ["sequential, tuned", "annealed", "hysteresis", "iterations"])
 def test_a_warm_up_that_was_cut_short_is_resumed_as_if_it_had_not_been(tmp_path, name):
     """Guards the bits against the clock: what a late warm-up hurried through is not what a resumed run goes on from."""
     make, warmup = LATE[name]

@@ -340,7 +340,11 @@ def test_a_warm_up_that_counts_rungs_needs_a_rule():
 def test_words_become_the_warm_up():
     """Kills: a measure or a rule that is dropped on the way, a rule that is given where none is needed."""
     rule, plain = LadderRule("adaptive:rejection", "ends"), LadderRule("adaptive", "ends")
-    for word, warmup in (("sequential", tp.SequentialStart), ("annealed", AnnealedStart)):
+    for word, warmup in (
+        ("sequential", tp.SequentialStart),
+        ("annealed", AnnealedStart),
+        ("hysteresis", tp.HysteresisStart),
+    ):
         expected = warmup(respaces=True, measure="rejection", chooses_number=True, rule=rule)
         settings = tp.api.Settings(warmup=word, betas="adaptive:rejection", num_rungs="auto")
         assert settings.make_warmup() == expected

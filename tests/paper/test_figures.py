@@ -140,7 +140,7 @@ def test_figure_7_is_made_of_its_pieces(monkeypatch, tmp_path):
     made = figure7.make(_Small(tmp_path, False, keep=keep))
     assert len(asked) == len(set(asked)) == 19
     known = {(row.method, row.at): row.published for row in made.rows if row.quantity == "RMSE"}
-    assert known["RTS, annealed both ways", 10_000] == known["RTS", 10_000] == 3.5
+    assert known["RTS, default start", 10_000] == known["RTS", 10_000] == 3.5
     assert known["AIS", 10_000] == 7.0
     assert known["RTS, averaged moments", 10_000] is None
     if can_plot():

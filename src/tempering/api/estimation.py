@@ -80,8 +80,8 @@ def estimate(
             "power:P", "geometric:SMALLEST", or numbers that rise from 0 to 1.
         rung_weights: How much of the run each rung gets: "ends", "ends:SHARE", "uniform", "exp:RATE", or log r_k.
         move: How x moves, where the model's own way is not wanted: `tp.HMC()`, `tp.RandomWalk()` …
-        warmup: "sequential", "annealed", "iterations" or "iterations:NUMBER:SWEEPS" (the paper's), "sams",
-            "wang_landau", or an object of `tp.warmups`.
+        warmup: "sequential", "annealed", "hysteresis" (for paths with a knot), "iterations" or
+            "iterations:NUMBER:SWEEPS" (the paper's), "sams", "wang_landau", or an object of `tp.warmups`.
         method: The estimator: "auto", or another that a tempered run allows, such as "rts", "ts", "mbar" or "ti_rb".
         seed: Seed of all randomness; the same seed gives the same bits on one machine.
         target_error: Go on until the standard error is at most this and the verdict is good; 0.1 where neither this nor

@@ -15,7 +15,7 @@ from tempering.kernels import AbstractMove
 from tempering.ladder import LadderRule, checked_betas
 from tempering.models import AbstractModel
 from tempering.sampling import AbstractWarmup
-from tempering.warmups import AnnealedStart, InitialIterations, SelfAdjusting, SequentialStart
+from tempering.warmups import AnnealedStart, HysteresisStart, InitialIterations, SelfAdjusting, SequentialStart
 
 Betas: TypeAlias = str | Sequence[float | int] | np.ndarray
 RungWeights: TypeAlias = str | Sequence[float | int] | np.ndarray
@@ -26,6 +26,7 @@ _METHODS = [m.name for m in METHODS.values() if m.kind is RunKind.TEMPERED and m
 _WARMUPS: dict[str, Callable[[], AbstractWarmup]] = {
     "sequential": SequentialStart,
     "annealed": AnnealedStart,
+    "hysteresis": HysteresisStart,
     "iterations": InitialIterations,
     "sams": partial(SelfAdjusting, "sams", num_steps=_ADJUSTING_SWEEPS),
     "wang_landau": partial(SelfAdjusting, "wang_landau", num_steps=_ADJUSTING_SWEEPS),
@@ -46,8 +47,8 @@ class Settings:
         betas: Where the rungs are: "auto", "adaptive", "adaptive:rejection", "uniform", "power:P",
             "geometric:SMALLEST", or numbers that rise from 0 to 1.
         rung_weights: "ends", "ends:SHARE", "uniform", "exp:RATE" for r_k ∝ exp(RATE·β_k), or log r_k.
-        warmup: "sequential", "annealed", "iterations", "iterations:NUMBER:SWEEPS", "sams" or "wang_landau", or an
-            object of `tempering.warmups`.
+        warmup: "sequential", "annealed", "hysteresis", "iterations", "iterations:NUMBER:SWEEPS", "sams" or
+            "wang_landau", or an object of `tempering.warmups`.
         method: The estimator, by its name: "auto", "rts", "ts", "sd", "rsd", "mbar", "ti_rb" …
         seed: Of all randomness.
         target_error: Go on until log Z has this standard error and the verdict is good; 0.1 where neither this nor

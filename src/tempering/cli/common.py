@@ -45,8 +45,8 @@ _MODELS = (
 _BASES = "Where tempering starts: uniform, bias or FILE of data for an RBM, uniform or field for Ising."
 _LADDERS = "auto, adaptive, adaptive:rejection, uniform, power:P, geometric:SMALLEST, or numbers b0,b1,...,1."
 _WARMUPS = (
-    "sequential, annealed, iterations (the paper's: how many at most, and the sweeps of each, as in "
-    f"iterations:{_defaults.ITERATIONS}:{_defaults.ITERATION_SWEEPS}), sams or wang_landau."
+    "sequential, annealed, hysteresis (for paths with a knot), iterations (the paper's: how many at most, and the "
+    f"sweeps of each, as in iterations:{_defaults.ITERATIONS}:{_defaults.ITERATION_SWEEPS}), sams or wang_landau."
 )
 
 

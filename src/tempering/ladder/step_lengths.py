@@ -53,12 +53,14 @@ class StepLengths:
         root_kl: √(symmetrised KL) of each step.
         rejection: the rejection rate of an exchange across each step.
         measure: which of the two spaces the rungs, "kl" or "rejection".
+        share: the part of the rungs that it spaces; the others are spaced as the pass itself was.
     """
 
     fine_betas: Float[np.ndarray, " place"]
     root_kl: Float[np.ndarray, " step"]
     rejection: Float[np.ndarray, " step"]
     measure: str = "kl"
+    share: float = 0.9
 
     @classmethod
     def from_increments(
@@ -82,7 +84,21 @@ class StepLengths:
             num_rungs: how many.
         """
         lengths = self.root_kl if self.measure == "kl" else self.rejection
-        return respaced_betas(self.fine_betas, lengths, num_rungs)
+        return respaced_betas(self.fine_betas, lengths, num_rungs, self.share)
+
+    def seen_at(self, fine_betas: Float[np.ndarray, " new_place"], share: float) -> "StepLengths":
+        """The same distances along other inverse temperatures.
+
+        Args:
+            fine_betas: those of a pass with another pace, from 0 to 1.
+            share: the part of the rungs that is spaced by distance.
+        """
+
+        def between(lengths: Float[np.ndarray, " step"]) -> Float[np.ndarray, " new_step"]:
+            until = np.concatenate([[0.0], np.cumsum(lengths)])
+            return np.diff(np.interp(fine_betas, self.fine_betas, until))
+
+        return StepLengths(fine_betas, between(self.root_kl), between(self.rejection), self.measure, share)
 
     def longest_step(self, betas: HostPerRung) -> float:
         """The largest distance between neighbouring rungs, in √KL.

@@ -3,6 +3,7 @@
 from tempering.warmups.annealed_start import AnnealedStart as AnnealedStart
 from tempering.warmups.annealed_start import Annealing as Annealing
 from tempering.warmups.annealed_start import annealing_ladder as annealing_ladder
+from tempering.warmups.hysteresis import HysteresisStart as HysteresisStart
 from tempering.warmups.initial_iterations import InitialIterations as InitialIterations
 from tempering.warmups.self_adjusting import SelfAdjusting as SelfAdjusting
 from tempering.warmups.self_adjusting import adjust as adjust
