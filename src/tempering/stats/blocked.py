@@ -120,12 +120,8 @@ class BlockedStats(AbstractHostStatistic):
     num_left_out: Int[np.ndarray, "chain block"] | None = None
     num_vanished: Int[np.ndarray, "chain block rung"] | None = None
     origins: Int[np.ndarray, "chain block rung"] | None = None
-<<<<<<< HEAD
     log_bridges: Float[np.ndarray, "chain block rung side"] | None = None
-    controls: Float[np.ndarray, "chain block rung moment"] | None = None
-=======
     controls: Float[np.ndarray, "chain block rung control"] | None = None
->>>>>>> edges
     first_fault: Fault = Fault()
     has_whole_tours: bool = False
 
