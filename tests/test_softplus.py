@@ -34,9 +34,9 @@ def test_the_error_bound_holds_between_the_fitted_points(bound, num_rungs):
 
 def test_a_basis_that_is_too_small_is_not_taken():
     """The bound can fail: fields a million wide need more than the largest basis, and the plain way is taken."""
-    assert fit_softplus_sums(np.linspace(0, 1, 100), 1e9) is None
+    assert fit_softplus_sums(np.linspace(0, 1, 1000), 1e9) is None
     weights = np.full((3, 2), 5e8)
-    path = tp.RBM(weights, np.zeros(3), np.zeros(2)).path("uniform", np.linspace(0, 1, 100))
+    path = tp.RBM(weights, np.zeros(3), np.zeros(2)).path("uniform", np.linspace(0, 1, 1000))
     x = path.state_of(jnp.ones(3))
     np.testing.assert_allclose(path.log_densities(x)[-1], 2 * 1.5e9, rtol=1e-6)
 
