@@ -15,13 +15,16 @@ CACHE := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.venv/compiled JAX_PERSISTENT_CACHE
 # So is what Python compiles, whatever the environment says: else each of some fifty processes would read all of JAX's
 # sources, for two seconds and more. It stays in .venv, so that no folder of sources is written to.
 CACHE += PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/.venv/bytecode
+# Each core has a worker. With more threads in each, those of NumPy's wait for one another at full speed. This has to be
+# known before NumPy is imported, which pytest's plugins do.
+ONE_THREAD := OPENBLAS_NUM_THREADS=1
 
 # Types are checked beside the tests: that takes one core, and the end of the tests leaves one free.
 test: style
 	$(MAKE) --jobs=2 types pytest
 
 pytest: .venv/dev
-	$(CACHE) $(BIN)/pytest -m "not slow" -n 2
+	$(CACHE) $(ONE_THREAD) $(BIN)/pytest -m "not slow" -n 2
 
 lint: style types
 

@@ -11,7 +11,7 @@ from jaxtyping import install_import_hook
 
 # A check takes longer than most functions of NumPy, and so does the making of a check for a function inside another.
 # Of all calls in one test, the first ones of each function are checked, and later those numbered by powers of two.
-ALL_UNTIL = 16
+ALL_UNTIL = 4
 
 _calls: Counter[CodeType] = Counter()
 _checked_always = jaxtyping.jaxtyped

@@ -11,7 +11,7 @@ from tempering.training.anchor import left_out
 
 def test_which_calls_are_checked():
     """Kills: calls after the first ones that are never checked again."""
-    assert [number for number in range(1, 100) if shape_checks.is_checked(number)] == [*range(1, 17), 32, 64]
+    assert [number for number in range(1, 100) if shape_checks.is_checked(number)] == [1, 2, 3, 4, 8, 16, 32, 64]
 
 
 def test_a_wrong_shape_is_seen_and_functions_made_anew_are_counted_together():
@@ -25,10 +25,10 @@ def test_a_wrong_shape_is_seen_and_functions_made_anew_are_counted_together():
 
     for _ in range(2):
         shape_checks.forget_calls()
-        for _ in range(16):
+        for _ in range(4):
             with pytest.raises(TypeCheckError, match="return value"):
                 cut_short()(np.zeros(3))
-        assert len(cut_short()(np.zeros(3))) == 2  # the 17th call
+        assert len(cut_short()(np.zeros(3))) == 2  # the 5th call
 
 
 def test_the_package_is_checked():
