@@ -152,7 +152,7 @@ def by_default(title: str, name: str, text: str) -> str:
 
 def auto_readings() -> str:
     content = load("auto_readings")
-    names = ("auto", "rts", "stepping_up", "stepping_down", "ti_trapezoid", "ti_rb")
+    names = ("auto", "rts", "bridge", "stepping_up", "stepping_down", "ti_trapezoid", "ti_rb")
     rows = [
         [
             problem, *(number(row[name]) for name in names), f"{row['auto_to_best']:.2f}", f"{row['rts_to_auto']:.2f}",

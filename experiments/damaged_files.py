@@ -1,6 +1,6 @@
 """Every kind of file that a run writes, with 100 flipped bits and 100 cuts each: no wrong number, and no traceback.
 
-    python experiments/damaged_files.py [--faults 100] [--only details.npz]
+    python experiments/damaged_files.py [--faults 100] [--only details.npz] [--jobs 1]
 
 A damaged file is read as its reader does: a run is resumed from a checkpoint, a result or a model is loaded, metrics
 are taken up, a report is made. Each must give what it gave before, or the previous good state where there is one, or be
@@ -34,6 +34,11 @@ from tempering.training.metrics import read_metrics
 
 RECORD = Path(__file__).parents[1] / "benchmarks" / "results" / "damaged_files.json"
 QUICK = {"num_chains": 20, "num_sweeps": 40, "num_rungs": 4, "warmup": tp.AnnealedStart(4, (2,)), "progress": False}
+KINDS = (
+    "checkpoint of estimate, with the one before", "checkpoint of estimate, alone", "result.npz",
+    "checkpoint of train, with the one before", "checkpoint of train, alone", "metrics.jsonl", "model.npz",
+    "result.json in a report", "details.npz", "summary.json", "samples.npz",
+)  # fmt: skip
 SETTINGS = RunSettings(num_hidden=4, num_updates=6, batch_size=20, num_sweeps=2, num_rungs=6, num_chains=40)
 
 
@@ -129,19 +134,20 @@ def folders(place: Path) -> dict[str, tuple[Path, str, Callable[[Path], Any]]]:
         shutil.copytree(whole, alone)
         (alone / "checkpoint.previous").unlink()
     save_training({"train": None, "valid": None, "num_updates": 3}, np.eye(6), training)
-    return {
-        "checkpoint of estimate, with the one before": (half, "checkpoint", resumed_estimate),
-        "checkpoint of estimate, alone": (half_alone, "checkpoint", resumed_estimate),
-        "result.npz": (finished, "result.npz", loaded_result),
-        "checkpoint of train, with the one before": (training, "checkpoint", resumed_training),
-        "checkpoint of train, alone": (training_alone, "checkpoint", resumed_training),
-        "metrics.jsonl": (training, "metrics.jsonl", partial(taken_up_metrics, written)),
-        "model.npz": (training, "model.npz", loaded_model),
-        "result.json in a report": (finished, "result.json", report),
-        "details.npz": (drawn, "details.npz", read_details),
-        "summary.json": (training, "summary.json", read_summary),
-        "samples.npz": (training, "samples.npz", read_samples),
-    }
+    found = (
+        (half, "checkpoint", resumed_estimate),
+        (half_alone, "checkpoint", resumed_estimate),
+        (finished, "result.npz", loaded_result),
+        (training, "checkpoint", resumed_training),
+        (training_alone, "checkpoint", resumed_training),
+        (training, "metrics.jsonl", partial(taken_up_metrics, written)),
+        (training, "model.npz", loaded_model),
+        (finished, "result.json", report),
+        (drawn, "details.npz", read_details),
+        (training, "summary.json", read_summary),
+        (training, "samples.npz", read_samples),
+    )
+    return dict(zip(KINDS, found, strict=True))
 
 
 def study(folder: Path, file: str, read: Callable[[Path], Any], num_faults: int, place: Path) -> dict[str, Any]:
@@ -175,20 +181,33 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--faults", type=int, default=100)
     parser.add_argument("--only", default="", help="part of the name of a kind; the record keeps the others")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that share the kinds")
+    parser.add_argument("--rows", type=Path, help="write what came of it there, and no record")
     asked = parser.parse_args()
+    names = [name for name in KINDS if asked.only in name]
+    if asked.jobs > 1:
+        rows = repeats.in_processes(__file__, names, asked.jobs, ["--faults", str(asked.faults)])
+    else:
+        rows = studied(names, asked.faults)
+    if asked.rows is not None:
+        repeats.dump(asked.rows, rows)
+        return
+    about, record = repeats.about(), json.loads(RECORD.read_text()) if asked.only else {}
+    record |= {name: {"faults": asked.faults} | told | {"about": about} for name, told in rows.items()}
+    RECORD.write_text(json.dumps(record, indent=1) + "\n")
+    sys.exit(any(told["wrong"] or told["other errors"] for told in rows.values()))
+
+
+def studied(names: list[str], num_faults: int) -> dict[str, Any]:
+    """What came of each kind."""
     warnings.simplefilter("ignore")  # the recovery is what is studied
-    place, record = Path(tempfile.mkdtemp(prefix="damaged_")), json.loads(RECORD.read_text()) if asked.only else {}
-    is_bad = False
-    for name, what in folders(place).items():
-        if asked.only not in name:
-            continue
-        told = {"faults": asked.faults} | study(*what, asked.faults, place) | {"about": repeats.about()}
-        print(name, json.dumps(told), flush=True)
-        is_bad |= bool(told["wrong"] or told["other errors"])
-        record[name] = told
-        RECORD.write_text(json.dumps(record, indent=1) + "\n")
+    place, rows = Path(tempfile.mkdtemp(prefix="damaged_")), {}
+    found = folders(place)
+    for name in names:
+        rows[name] = study(*found[name], num_faults, place)
+        print(name, json.dumps(rows[name]), flush=True)
     shutil.rmtree(place)
-    sys.exit(is_bad)
+    return rows
 
 
 if __name__ == "__main__":

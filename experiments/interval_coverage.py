@@ -19,7 +19,7 @@ import tempering as tp
 from tempering.api.settings import Settings
 
 FIRST_SEED = 1000
-READINGS = ("rts", "stepping_up", "stepping_down", "ti_trapezoid", "ti_rb")
+READINGS = ("rts", "bridge", "stepping_up", "stepping_down", "ti_trapezoid", "ti_rb")
 
 
 def main() -> None:

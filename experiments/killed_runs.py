@@ -2,6 +2,7 @@
 
     python experiments/killed_runs.py                 # 200 SIGKILLs and 50 SIGTERMs of each; about half an hour
     python experiments/killed_runs.py --kills 20 --terms 5
+    python experiments/killed_runs.py --jobs 2        # both commands at once
     python experiments/killed_runs.py --only train
 
 A third of the signals come at a random moment of the start, a third while a checkpoint is being written, a third at a
@@ -139,27 +140,38 @@ def main() -> None:
     parser.add_argument("--terms", type=int, default=50)
     parser.add_argument("--minutes", type=float, default=np.inf, help="for the signals to one command")
     parser.add_argument("--only", choices=tuple(RESULTS))
+    parser.add_argument("--jobs", type=int, default=1, help="processes that share the commands: one run of each")
+    parser.add_argument("--rows", type=Path, help="write what came of it there, and no record")
     asked = parser.parse_args()
+    names = tuple(RESULTS) if asked.only is None else (asked.only,)
+    if asked.jobs > 1:
+        how = ["--kills", str(asked.kills), "--terms", str(asked.terms), "--minutes", str(asked.minutes)]
+        records = repeats.in_processes(__file__, list(names), asked.jobs, how)
+    else:
+        records = studied(names, asked)
+    # At the end, since it starts JAX, whose threads no fork would have.
+    if asked.rows is not None:
+        repeats.dump(asked.rows, records)
+        return
+    about, record = repeats.about(), json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    record |= {name: told | {"about": about} for name, told in records.items()}
+    RECORD.write_text(json.dumps(record, indent=1) + "\n")
+    sys.exit(not all(told["same_bits"] and not told["problems"] for told in records.values()))
+
+
+def studied(names: tuple[str, ...], asked: argparse.Namespace) -> dict[str, Any]:
+    """What came of each command."""
     folder = Path(tempfile.mkdtemp(prefix="killed_"))
     rng = np.random.default_rng(3)
     rows = folder / "rows.npz"
     np.savez(rows, (rng.random((120, 10)) < rng.uniform(0.1, 0.9, 10)).astype(np.uint8))
     commands = {"estimate": ESTIMATE, "train": ["train", str(rows), *TRAIN]}
-    is_good, records = True, {}
-    for command, arguments in commands.items():
-        if asked.only in (None, command):
-            told = study(command, arguments, folder, asked.kills, asked.terms, 60 * asked.minutes)
-            print(command, json.dumps(told), flush=True)
-            is_good &= told["same_bits"] and not told["problems"]
-            record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
-            records[command] = told
-            RECORD.write_text(json.dumps(record | {command: told}, indent=1) + "\n")
-    # At the end, since it starts JAX, whose threads no fork would have.
-    about = repeats.about()
-    record = json.loads(RECORD.read_text()) | {name: told | {"about": about} for name, told in records.items()}
-    RECORD.write_text(json.dumps(record, indent=1) + "\n")
+    records = {}
+    for name in names:
+        records[name] = study(name, commands[name], folder, asked.kills, asked.terms, 60 * asked.minutes)
+        print(name, json.dumps(records[name]), flush=True)
     shutil.rmtree(folder)
-    sys.exit(not is_good)
+    return records
 
 
 if __name__ == "__main__":

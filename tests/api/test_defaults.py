@@ -88,11 +88,11 @@ def test_evaluations_are_those_that_the_density_saw():
 
 @pytest.mark.parametrize(("width", "is_long"), [(1.0, False), (1e-5, True)])
 def test_a_long_ladder_gets_more_rungs_than_a_hundred(width, is_long):
-    """200 normals that narrow by a factor s: the length in √KL is √(200/2) log s, 11 for s = 3 and 126 for s = 3e5.
+    """50 normals that narrow by a factor s: the length in √KL is √(2 × 50) log s, 11 for s = 3 and 126 for s = 3e5.
 
     Kills: a number that is fixed at 100, one that falls below it, one that is chosen although it was given.
     """
-    model = tp.LogDensity(NarrowNormal(jnp.float32(width)), tp.Normal(jnp.zeros(200), 3.0))
+    model = tp.LogDensity(NarrowNormal(jnp.float32(width)), tp.Normal(jnp.zeros(50), 3.0))
     quick = tp.SequentialStart(step_length=0.5, equilibration=0.01)
     how = {"num_sweeps": 8, "num_chains": 20, "seed": 2, "warmup": quick}
     result = tp.estimate(model, **how)

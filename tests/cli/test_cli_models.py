@@ -70,6 +70,10 @@ def in_numpy():
         return np.exp(np.asarray(x))
 
     return tp.LogDensity(log_f, tp.Normal(0.0))
+
+
+def of_no_base():
+    return tp.LogDensity(lambda x: -x**2, base="normal")
 """
 
 
@@ -180,7 +184,7 @@ def test_a_python_file_leaves_no_trace(files, monkeypatch):
     ("target.py:", "target.py: must end in the name of a model after the colon, as in target.py:model."),
     ("target.py:a.b", "target.py:a.b must end in the name of a model after the colon, as in target.py:model."),
     ("target.py:other", "target.py has no other. It defines: Power, model, make, density, number, divides, leaves, "
-     "never, in_numpy."),
+     "never, in_numpy, of_no_base."),
     ("empty.py:x", "empty.py is empty (0 bytes). Save or copy it again."),
     ("target.py:density", "target.py:density takes arguments, expected a model or a function of none that returns "
      "one. A density alone becomes a model by tp.LogDensity(log_f, base)."),
@@ -188,11 +192,13 @@ def test_a_python_file_leaves_no_trace(files, monkeypatch):
      "returns one; got a int."),
     ("target.py:divides", "target.py:35: ZeroDivisionError: division by zero"),
     ("target.py:leaves", "target.py:39: SystemExit: no reason"),
-    ("target.py:never", "target.py:43: `log_f` is NaN at all of 64 draws of the base. Look for log(0), 0/0 or "
+    ("target.py:never", "target.py:43: 'log_f' is NaN at all of 64 draws of the base. Look for log(0), 0/0 or "
      "overflow."),
-    ("target.py:in_numpy", "target.py:50: `log_f` cannot be evaluated at a draw of its base, float32[]: "
+    ("target.py:in_numpy", "target.py:50: 'log_f' cannot be evaluated at a draw of its base, float32[]: "
      "TracerArrayConversionError: The numpy.ndarray conversion method __array__() was called on traced array with "
      "shape float32[]. Write it with jax.numpy instead of numpy."),
+    ("target.py:of_no_base", "target.py:56: 'base' must be a base such as tp.Normal(mean, std), or a distribution with "
+     "'log_prob' and 'sample'; got a str."),
     ("syntax.py:x", "syntax.py:2: SyntaxError: '(' was never closed"),
     ("imports.py:x", "imports.py:2: ModuleNotFoundError: No module named 'nothing_of_this_name'"),
     ("missing.py:x", "cannot read missing.py: no such file. Check the path."),

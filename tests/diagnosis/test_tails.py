@@ -3,9 +3,10 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 import tempering as tp
-from tempering.diagnosis.tails import heavy_contributions
+from tempering.diagnosis.tails import heavy_contributions, heavy_target
 from tempering.estimators import LogZ
 from tempering.estimators.uncertainty import uncertainty_of_mean
 from tempering.verdicts import Verdict
@@ -39,6 +40,31 @@ def test_contributions_may_be_as_skewed_as_exponential_ones(num_large, num_chain
 def test_chains_that_contribute_little_are_not_a_heavy_tail():
     # Kills: the absolute value of the skewness.
     assert heavy_contributions(answer(10, 100, sign=-1.0), 1000) is None
+
+
+QUANTILES = (np.arange(500) + 0.5) / 500
+
+
+@pytest.mark.parametrize(("rises", "is_heavy"), [
+    (-stats.chi2.ppf(QUANTILES, 5) / 2, False),  # a normal target under a wide normal base
+    (stats.chi2.ppf(QUANTILES, 1), False),  # under a narrower one, in one dimension
+    (stats.t.ppf(QUANTILES, 2) ** 2 / 18, True),  # Student's t under a normal base
+    (stats.cauchy.ppf(QUANTILES) ** 2 / 18, True),
+    (-np.log1p(stats.cauchy.ppf(QUANTILES) ** 2), False),  # under a base with heavier tails
+    (np.zeros(500), False),  # the base itself
+])  # fmt: skip
+def test_targets_with_heavier_tails_than_their_base_are_found(rises, is_heavy):
+    """By quantiles, without noise. Kills: the left tail, the tail of f over the base instead of its logarithm."""
+    found = heavy_target(np.append(rises, [np.nan, -np.inf])[:, None])
+    assert (found is not None) is is_heavy
+    if found is not None:
+        assert found.verdict is Verdict.HEAVY_TAILS
+        assert "tp.Student" in found.cure
+        assert "sweeps" not in found.cure  # none would do
+
+
+def test_no_state_with_a_density_is_no_evidence():
+    assert heavy_target(np.full((2, 3), np.nan)) is None
 
 
 @pytest.mark.slow  # ten runs; the rule itself is tested above

@@ -9,14 +9,14 @@ import checks
 import exact
 import tempering as tp
 from samples import UNEVEN, healthy
-from tempering.estimators import auto, equilibrated_rts, stepping_stone
+from tempering.estimators import auto, bridge_sampling, equilibrated_rts
 from tempering.estimators.combining import Combination, combination, disagreement, least_variance_weights
 from tempering.estimators.uncertainty import scatter_of_groups, uncertainty_of_mean
 from tempering.stats import BlockedStats, Recording, Travel
 
 TOLERANCE = 1e-10
 PATH = exact.small_rbm().path(exact.BASE_FREQUENCIES, UNEVEN)
-PER_CHAIN = ("log_sums", "visits", "origins", "num_draws", "num_nonfinite", "num_left_out", "log_steps", "num_vanished")
+PER_CHAIN = ("log_sums", "visits", "origins", "num_draws", "num_nonfinite", "num_left_out", "log_bridges")
 
 
 def unequal_chains(num_chains: int, seed: int = 0) -> Recording:
@@ -33,12 +33,14 @@ def unequal_chains(num_chains: int, seed: int = 0) -> Recording:
     fields = {
         "log_sums": law.log_sums + np.log(parts(6)),
         "visits": np.rint(law.visits * parts(6)).astype(np.int64),
-        "log_steps": law.log_steps + np.log(parts(6, 1)),
+        "log_bridges": law.log_bridges + np.log(parts(6, 1)),
         "num_draws": np.full((num_chains, 4), 10**15 // (4 * num_chains)),
         "num_nonfinite": np.zeros((num_chains, 4), np.int64),
         "travel": Travel(ends, ends, 40 * ends),
     }
-    stats = dataclasses.replace(law, counted_slopes=None, weighted_slopes=None, slope_reference=None, **fields)
+    stats = dataclasses.replace(
+        law, counted_slopes=None, weighted_slopes=None, slope_reference=None, log_steps=None, **fields
+    )
     return Recording(stats, np.ones((1, 6, 6), np.int64), None)
 
 
@@ -50,22 +52,21 @@ def reading(value: float, influence: np.ndarray, name: str = "a") -> tp.LogZ:
 
 @pytest.mark.parametrize("num_chains", [4, 20, 60])
 def test_exact_statistics_give_the_exact_answer(num_chains):
-    """At every rung. Kills: weights that do not add up, a base counted twice or in one reading only, up for down."""
+    """At every rung. Kills: weights that do not add up, a base counted twice or in one reading only, Ẑ left out."""
     answer = auto(unequal_chains(num_chains), log_z_base=1.5)
     truth = exact.log_z(PATH)
     np.testing.assert_allclose(answer.values, 1.5 + truth - truth[0], atol=1e-9)
     assert answer.method == "auto"
-    assert [each.method for each in answer.readings] == ["rts", "stepping_up", "stepping_down"]
+    assert [each.method for each in answer.readings] == ["rts", "bridge"]
     assert sum(answer.weights) == pytest.approx(1, abs=TOLERANCE)
-    assert answer.weights[1] == answer.weights[2] > 0
-    assert answer.weights[0] > 0
+    assert min(answer.weights) > 0
 
 
 def test_few_chains_share_equally_and_many_do_not():
     """Kills: weights from 20 units."""
-    assert auto(unequal_chains(20)).weights == (0.5, 0.25, 0.25)
+    assert auto(unequal_chains(20)).weights == (0.5, 0.5)
     many = auto(unequal_chains(60))
-    assert many.weights != (0.5, 0.25, 0.25)
+    assert many.weights != (0.5, 0.5)
     assert many.dof == 58
     assert auto(unequal_chains(20)).dof == 19
 
@@ -73,9 +74,9 @@ def test_few_chains_share_equally_and_many_do_not():
 def test_the_answer_has_the_least_variance_of_all_weights():
     """Against a fine grid of weights. Kills: a maximum, a variance without its mixed term, weights of another rung."""
     answer = auto(unequal_chains(60))
-    by_rts, up, down = (each.influences[:, -1] for each in answer.readings)
+    by_rts, by_bridge = (each.influences[:, -1] for each in answer.readings)
     grid = np.linspace(0, 1, 2001)[:, None]
-    variances = (grid * by_rts + (1 - grid) * (up + down) / 2).var(axis=1)
+    variances = (grid * by_rts + (1 - grid) * by_bridge).var(axis=1)
     assert answer.weights[0] == pytest.approx(grid[variances.argmin(), 0], abs=1e-3)
 
 
@@ -86,7 +87,7 @@ def test_noise_gets_little_weight_and_copies_change_nothing():
     noise = np.linalg.qr(np.stack([np.ones(80), signal, rng.normal(size=80)], axis=1))[0][:, 2] * 20
     np.testing.assert_allclose(least_variance_weights(np.stack([signal, signal + noise], axis=1)), [1, 0], atol=1e-9)
     same = [reading(2.5, signal), reading(2.5, signal, "b")]
-    joined = combination(same, [[0], [1]])
+    joined = combination(same)
     np.testing.assert_allclose(joined.values, same[0].values, atol=TOLERANCE)
     np.testing.assert_allclose(joined.influences, same[0].influences, atol=TOLERANCE)
     np.testing.assert_array_equal(least_variance_weights(np.stack([signal, 0 * signal], axis=1)), [0, 1])
@@ -158,17 +159,17 @@ def test_readings_that_differ_too_much_are_a_finding():
     assert disagreement([one, owned_up], std_error=0.05) is None
 
 
-def test_stepping_stones_with_a_fault_get_no_weight():
+def test_bridges_with_a_fault_get_no_weight():
     """A rung without draws, or a step that one chain makes. Kills: NaN, or a fault that is averaged in."""
     recording = unequal_chains(60)
-    visits, steps = recording.stats.visits.copy(), recording.stats.log_steps.copy()
-    visits[:, :, 3], steps[:, :, 3] = 0, -np.inf
-    decided = recording.stats.log_steps.copy()
+    visits, bridges = recording.stats.visits.copy(), recording.stats.log_bridges.copy()
+    visits[:, :, 3], bridges[:, :, 3] = 0, -np.inf
+    decided = recording.stats.log_bridges.copy()
     decided[7, :, 2] += 9.0
-    for changed in ({"visits": visits, "log_steps": steps}, {"log_steps": decided}):
+    for changed in ({"visits": visits, "log_bridges": bridges}, {"log_bridges": decided}):
         faulty = dataclasses.replace(recording, stats=dataclasses.replace(recording.stats, **changed))
         answer, by_rts = auto(faulty, log_z_base=0.7), equilibrated_rts(faulty, log_z_base=0.7)
-        assert answer.weights == (1.0, 0.0, 0.0)
+        assert answer.weights == (1.0, 0.0)
         np.testing.assert_array_equal(answer.values, by_rts.values)
         np.testing.assert_array_equal(answer.std_errors, by_rts.std_errors)
         assert not answer.readings[1].verdict.is_good
@@ -176,12 +177,12 @@ def test_stepping_stones_with_a_fault_get_no_weight():
 
 
 def test_drift_of_any_reading_is_in_the_error():
-    """Steps of the second half are 0.5 nats larger, and RTS does not move. Kills: the drift of RTS alone."""
+    """A step of the second half is 0.5 nats larger, and RTS does not move. Kills: the drift of RTS alone."""
     recording = unequal_chains(60)
-    steps = recording.stats.log_steps.copy()
-    steps[:, 2:, 2, 0] += 0.5
-    steps[:, 2:, 3, 1] -= 0.5
-    drifting = dataclasses.replace(recording, stats=dataclasses.replace(recording.stats, log_steps=steps))
+    bridges = recording.stats.log_bridges.copy()
+    bridges[:, 2:, 2, 0] += 0.25
+    bridges[:, 2:, 3, 1] -= 0.25
+    drifting = dataclasses.replace(recording, stats=dataclasses.replace(recording.stats, log_bridges=bridges))
     answer = auto(drifting)
     assert equilibrated_rts(drifting).errors.drift == 0
     assert answer.errors.drift > 0.1 * answer.weights[1]
@@ -193,7 +194,7 @@ def test_groups_are_those_of_the_combination():
     recording = unequal_chains(60)
     answer = auto(recording)
     parts = [recording.stats.of_chains(np.arange(6 * g, 6 * g + 6)) for g in range(10)]
-    each = [[tp.rts(p).log_z, *(stepping_stone(p, d).log_z for d in ("up", "down"))] for p in parts]
+    each = [[tp.rts(part).log_z, bridge_sampling(part).log_z] for part in parts]
     expected = (np.array(each) @ answer.weights).std(ddof=1) / np.sqrt(10)
     assert answer.errors.groups == pytest.approx(expected, rel=1e-9)
     assert answer.errors.num_groups == 10
@@ -202,7 +203,7 @@ def test_groups_are_those_of_the_combination():
 
 def pairs_of_runs(seed: int) -> tuple[list[Recording], float]:
     """100 runs of 40 chains, enough for weights."""
-    runs, truth = exact.replicates(seed, with_steps=True)
+    runs, truth = exact.replicates(seed, with_bridges=True)
     joined = []
     for one, other in zip(runs[::2], runs[1::2], strict=True):
         fields = {name: np.concatenate([getattr(one, name), getattr(other, name)]) for name in PER_CHAIN}
@@ -229,7 +230,7 @@ def test_estimate_lists_the_readings():
     )
     answer = result.log_z_by_rung
     listed = result.to_dict()["readings"]
-    assert [each["name"] for each in listed] == ["rts", "stepping_up", "stepping_down"]
+    assert [each["name"] for each in listed] == ["rts", "bridge"]
     assert sum(each["weight"] * each["log_z"] for each in listed) == pytest.approx(result.log_z, abs=1e-9)
     by_rts = equilibrated_rts(result.recording, log_z_base=answer.values[0])
     assert listed[0]["log_z"] == pytest.approx(by_rts.log_z, abs=1e-9)
@@ -237,7 +238,7 @@ def test_estimate_lists_the_readings():
 
 
 def test_what_was_not_kept_is_asked_for():
-    with pytest.raises(tp.InputError, match=r"Keep\(steps=True\)"):
+    with pytest.raises(tp.InputError, match=r"Keep\(bridges=True\)"):
         auto(healthy())
 
 
@@ -251,10 +252,10 @@ def test_part_of_the_chains_and_one_block_keep_their_sums():
     """Kills: a travel of other chains, logarithms added as numbers."""
     stats: BlockedStats = unequal_chains(6).stats
     part = stats.of_chains(np.array([4, 1]))
-    np.testing.assert_array_equal(part.log_steps, stats.log_steps[[4, 1]])
+    np.testing.assert_array_equal(part.log_bridges, stats.log_bridges[[4, 1]])
     assert len(part.travel.num_crossings) == 2
     one = stats.in_one_block()
     assert one.num_blocks == 1
     np.testing.assert_allclose(one.log_sums[:, 0], np.log(np.exp(stats.log_sums).sum(axis=1)), atol=TOLERANCE)
     np.testing.assert_array_equal(one.num_draws[:, 0], stats.num_draws.sum(axis=1))
-    assert stepping_stone(one).log_z == pytest.approx(stepping_stone(stats).log_z, abs=TOLERANCE)
+    assert bridge_sampling(one).log_z == pytest.approx(bridge_sampling(stats).log_z, abs=TOLERANCE)

@@ -1,4 +1,4 @@
-"""Control variates of stepping stones: exact for normal laws, of mean 0 for all others, and never there for jumps."""
+"""Control variates of bridges: exact for normal laws, of mean 0 for all others, and never there for jumps."""
 
 import dataclasses
 
@@ -6,10 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.special import expit
 
 import checks
 import tempering as tp
-from tempering.estimators import auto, controlled_stepping, stepping_stone
+from tempering.estimators import auto, bridge_sampling, controlled_bridge
 from tempering.kernels.moves.flow import Flow
 from tempering.sampling import Setup
 from tempering.stats import BlockedStats, Recording, Travel
@@ -78,57 +79,55 @@ def recording_of(num_chains: int = 40, noise: float = 0.0, scale: float = 1.0) -
     rng = np.random.default_rng(5)
     slopes = 0.4 + 2 * betas + np.sqrt(2) * rng.normal(size=(num_chains, per_rung, 6))
     controls = scale * -(slopes - 0.4 - 2 * betas) + noise * rng.normal(size=slopes.shape)
-    steps = np.full((num_chains, 1, 6, 2), -np.inf)
-    width = betas[1]
-    steps[:, 0, :-1, 0] = np.log(np.exp(width * slopes[..., :-1]).sum(axis=1))
-    steps[:, 0, 1:, 1] = np.log(np.exp(-width * slopes[..., 1:]).sum(axis=1))
+    bridges = np.full((num_chains, 1, 6, 2), -np.inf)
     guess = 0.3 * betas  # a poor one
-    ratios = [np.exp(sign * width * slopes - sign * 0.3 * width) for sign in (1, -1)]
-    moments = np.stack([controls, controls**2, *(controls * ratio for ratio in ratios)], axis=-1).sum(axis=1)
+    up, down = (expit(sign * betas[1] * (slopes - 0.3)) for sign in (1, -1))
+    bridges[:, 0, :-1, 0], bridges[:, 0, 1:, 1] = np.log(up[..., :-1].sum(axis=1)), np.log(down[..., 1:].sum(axis=1))
+    moments = np.stack([controls, controls**2, controls * up, controls * down], axis=-1).sum(axis=1)
     moments[:, -1, 2] = moments[:, 0, 3] = 0.0  # past an end
     ends, counts = np.ones(num_chains, np.int64), np.full((num_chains, 1, 6), per_rung)
     stats = BlockedStats(
         betas=betas, log_prior=np.full(6, -np.log(6)), log_z_guess=guess,
         log_sums=np.log(counts) + 0.3 * rng.normal(size=counts.shape), visits=counts, origins=counts,
         num_draws=np.full((num_chains, 1), 30), num_nonfinite=np.zeros((num_chains, 1), np.int64),
-        travel=Travel(ends, ends, 40 * ends), block_size=30, log_steps=steps,
-        num_vanished=np.zeros((num_chains, 1, 6), np.int64), controls=moments[:, None],
+        travel=Travel(ends, ends, 40 * ends), block_size=30, log_bridges=bridges,
+        controls=moments[:, None],
     )  # fmt: skip
     return Recording(stats, np.ones((1, 6, 6), np.int64), None), np.stack([slopes, controls], axis=-1)
 
 
 @pytest.mark.parametrize(("noise", "scale"), [(0.0, 1.0), (0.7, -3.0)])
 def test_the_answer_is_the_regression_written_out(noise, scale):
-    """Against NumPy's covariance. Kills: θ of another rung or side, half the weight of a step, Ẑ forgotten."""
+    """Against NumPy's covariance. Kills: θ of another rung or side, half of a step, a sign, Ẑ forgotten."""
     recording, draws = recording_of(noise=noise, scale=scale)
-    answer = controlled_stepping(recording.stats, log_z_base=1.5)
+    answer = controlled_bridge(recording.stats, log_z_base=1.5)
 
     def taken_off(rung: int, sign: int) -> float:
         slope, control = draws[:, :, rung].reshape(-1, 2).T
-        ratio = np.exp(sign * 0.2 * slope)
-        return np.cov(ratio, control)[0, 1] / ratio.mean() / np.var(control, ddof=1) * control.mean()
+        share = expit(sign * 0.2 * (slope - 0.3))
+        return np.cov(share, control)[0, 1] / share.mean() / np.var(control, ddof=1) * control.mean()
 
-    steps = [(taken_off(rung, 1) - taken_off(rung + 1, -1)) / 2 for rung in range(5)]
-    plain = [stepping_stone(recording.stats, side, log_z_base=1.5).values for side in ("up", "down")]
-    np.testing.assert_allclose(answer.values, np.mean(plain, axis=0) - np.cumsum([0.0, *steps]), atol=1e-9)
+    steps = [taken_off(rung, 1) - taken_off(rung + 1, -1) for rung in range(5)]
+    plain = bridge_sampling(recording.stats, log_z_base=1.5).values
+    np.testing.assert_allclose(answer.values, plain - np.cumsum([0.0, *steps]), atol=1e-9)
 
 
 def test_perfect_controls_take_all_noise_off():
     """What is left is of second order in a step. Kills: a control that is added, errors without the controls."""
     recording, _ = recording_of()
-    answer, up = controlled_stepping(recording.stats), stepping_stone(recording.stats, "up")
-    assert answer.std_error < up.std_error / 10
+    answer, plain = controlled_bridge(recording.stats), bridge_sampling(recording.stats)
+    assert answer.std_error < plain.std_error / 10
     assert abs(answer.log_z - 1.4) < 5 * answer.std_error
     joined = auto(recording)
-    assert [each.method for each in joined.readings] == ["rts", "stepping_up", "stepping_down", "stepping_controlled"]
-    assert joined.weights[3] > 0.95
+    assert [each.method for each in joined.readings] == ["rts", "bridge", "bridge_controlled"]
+    assert joined.weights[2] > 0.95
 
 
 def test_the_error_is_that_of_leaving_chains_out():
     """By leaving out each chain in turn, coefficients as they are. Kills: influences without counts, a wrong factor."""
     recording, _ = recording_of(noise=0.7)
-    stats, whole = recording.stats, controlled_stepping(recording.stats)
-    left_out = [controlled_stepping(stats.of_chains(np.arange(40) != chain)).values for chain in range(40)]
+    stats, whole = recording.stats, controlled_bridge(recording.stats)
+    left_out = [controlled_bridge(stats.of_chains(np.arange(40) != chain)).values for chain in range(40)]
     by_hand = 39 * (whole.values - np.array(left_out))
     # Coefficients change by 1/40 of themselves or so when a chain is left out, which is of second order.
     np.testing.assert_allclose(whole.influences[:, -1], by_hand[:, -1], atol=0.15 * np.abs(by_hand[:, -1]).max())
@@ -141,12 +140,12 @@ def test_a_rung_whose_controls_are_not_finite_is_not_controlled():
     broken, without = recording.stats.controls.copy(), recording.stats.controls.copy()
     broken[3, 0, 2], without[:, :, 2] = np.nan, 0.0
     answer, expected = (
-        controlled_stepping(dataclasses.replace(recording.stats, controls=each)) for each in (broken, without)
+        controlled_bridge(dataclasses.replace(recording.stats, controls=each)) for each in (broken, without)
     )
     np.testing.assert_array_equal(answer.values, expected.values)
-    assert answer.log_z != controlled_stepping(recording.stats).log_z
+    assert answer.log_z != controlled_bridge(recording.stats).log_z
     with pytest.raises(tp.InputError, match="control variates"):
-        controlled_stepping(dataclasses.replace(recording.stats, controls=None))
+        controlled_bridge(dataclasses.replace(recording.stats, controls=None))
 
 
 def test_a_reading_that_cannot_be_used_is_left_out():
@@ -156,7 +155,7 @@ def test_a_reading_that_cannot_be_used_is_left_out():
     useless[..., 2:] = 1e300  # coefficients that are infinite
     with np.errstate(over="ignore", invalid="ignore"):
         answer = auto(dataclasses.replace(recording, stats=dataclasses.replace(recording.stats, controls=useless)))
-    assert [each.method for each in answer.readings] == ["rts", "stepping_up", "stepping_down"]
+    assert [each.method for each in answer.readings] == ["rts", "bridge"]
     assert answer.weights[1] > 0
 
 
@@ -181,6 +180,6 @@ def test_a_posterior_is_read_with_controls():
     result = tp.estimate(model, num_chains=60, num_sweeps=100, num_rungs=12, seed=3)
     exact = float(1.5 * np.log(1 / 5) - 2 / 5 * np.sum(np.asarray(seen) ** 2))
     answer = result.log_z_by_rung
-    plain, controlled = answer.readings[1], answer.readings[3]
+    plain, controlled = answer.readings[1], answer.readings[2]
     assert controlled.std_error < plain.std_error / 2
     checks.assert_within(answer.log_z, exact, answer.std_error)

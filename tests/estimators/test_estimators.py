@@ -66,11 +66,12 @@ def test_stationary_estimators_are_exact_on_exact_transitions(path, truth, estim
 def test_what_was_not_kept_is_named_in_one_sentence(path):
     """The same error from siblings: what to keep, and the call that keeps it."""
     recording = dataclasses.replace(exact.recording_from_law(path), transition_sums=None)
-    stats = dataclasses.replace(recording.stats, log_steps=None, slope_reference=None)
+    stats = dataclasses.replace(recording.stats, log_steps=None, log_bridges=None, slope_reference=None)
     for method, keep, ask in (
         ("rsd", "transitions", lambda: tp.estimators.rsd(recording)),
         ("ti_trapezoid", "slopes", lambda: tp.estimators.ti(stats)),
         ("stepping_down", "steps", lambda: tp.estimators.stepping_stone(stats, "down")),
+        ("bridge", "bridges", lambda: tp.estimators.bridge_sampling(stats)),
     ):
         with pytest.raises(tp.InputError, match=rf"keep=tp\.stats\.Keep\({keep}=True\)") as refused:
             ask()

@@ -226,6 +226,18 @@ def test_runs_that_pull_apart_are_named_and_runs_that_agree_are_not():
     assert finding.seen.startswith("run 0 of 3 pulls log Z by +")
 
 
+def test_a_pull_that_is_rounding_is_no_disagreement():
+    """Where the base is the target there is no noise. Kills: a test against errors of 1e-9 that float32 made."""
+    law, rng = np.array([0.2, 0.3, 0.5]), np.random.default_rng(3)
+
+    def run(pull: float) -> BlockedStats:
+        parts = 100 * law * np.exp([0.0, 0.0, pull]) * (1 + 1e-9 * rng.normal(size=(20, 2, 3)))
+        return stats_of(parts, np.log(law), np.zeros(3))
+
+    assert mixed([run(-1e-7), run(1e-7)], log_z_base=7.7).verdict is tp.Verdict.GOOD
+    assert mixed([run(-1e-4), run(1e-4)], log_z_base=7.7).verdict is tp.Verdict.DISAGREES
+
+
 def test_a_run_that_drifts_is_named():
     """Kills: the halves of one run only."""
     runs, _ = random_runs(np.random.default_rng(14), 2, 4, 0.3)

@@ -13,7 +13,7 @@ import checks
 import exact
 import tempering as tp
 from samples import UNEVEN, noisy_slope_stats, slope_stats
-from tempering.estimators import ti
+from tempering.estimators import LogZ, ti
 from tempering.estimators.inputs import draws_made
 from tempering.estimators.thermodynamic import RULES
 from tempering.stats import BlockedStats
@@ -244,6 +244,20 @@ def test_too_coarse_a_ladder_is_called_so():
     assert riemann.verdict is tp.Verdict.COARSE
     assert f"{riemann.biases[-1]:+.2g}" in riemann.findings[0].seen
     assert f"{riemann.std_error:.2g}" in riemann.findings[0].seen
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_what_is_rounding_between_rungs_is_not_coarse(rule):
+    """Slopes without noise, as where the base is the target. Kills: the rule's error against noise alone."""
+    betas = np.linspace(0, 1, 11)
+
+    def answer(size: float) -> LogZ:
+        means = 3 + size * np.sin(9 * betas) + 1e-12 * np.random.default_rng(4).normal(size=(20, 11))
+        sums = np.stack([means, means**2, 9 * size * np.cos(9 * betas) + 0 * means], axis=2) * 5
+        return ti(slope_stats(sums, np.full((20, 11), 5), betas), rule, log_z_base=7.7)
+
+    assert answer(1e-6).verdict is tp.Verdict.GOOD
+    assert answer(3e-1).verdict is tp.Verdict.COARSE
 
 
 @pytest.mark.parametrize("rule", ["trapezoid", "corrected"])

@@ -14,6 +14,7 @@ import tempering as tp
 from tempering.estimators import (
     bar_chain,
     bias_corrected_rts,
+    bridge_sampling,
     maximum_likelihood,
     mbar,
     rsd,
@@ -36,11 +37,14 @@ def _path(hole):
     )
 
 
+KEEP = Keep(slopes=True, steps=True, bridges=True, transitions=True, features=True)
+
+
 def _exact_recording(path, *, num_chains=3):
     """Each chain draws every (x, k) exactly f_k(x) times: all averages are those of the law."""
     ladder = tp.Ladder.create(path)
     cells = [(k, i) for k in range(3) for i in range(4) for _ in range(MASSES[k, i])]
-    record = TemperingRecord.empty(ladder, keep=Keep(slopes=True, steps=True, transitions=True, features=True))
+    record = TemperingRecord.empty(ladder, keep=KEEP)
 
     def add(record, cell):
         rung, x = cell[0], jnp.stack([cell[1] // 2, cell[1] % 2]).astype(jnp.float32)
@@ -57,6 +61,7 @@ def _recordings():
 
 
 METHODS = {
+    "bridge": lambda r, _: bridge_sampling(r.stats),
     "rts": lambda r, _: tp.rts(r.stats),
     "rts, less its bias": lambda r, _: bias_corrected_rts(r.stats),
     "rts by maximum likelihood": lambda r, _: maximum_likelihood(r.stats),
@@ -146,7 +151,7 @@ def test_every_method_knows_the_hole_or_says_that_it_does_not(hole):
     found = tp.compare(_half_normal(hole), methods="all", num_chains=60, num_rungs=12, budget=600)
     truth = 0.5 * np.log(2 * np.pi) + log_ndtr(1.3)
     names = {entry.method.name: entry for entry in found.entries}
-    for name in ("rts", "ts", "stepping_up", "mbar", "bar", "ais", "sams", "wang_landau"):
+    for name in ("rts", "ts", "stepping_up", "bridge", "mbar", "bar", "ais", "sams", "wang_landau"):
         answer = names[name].answer
         checks.assert_within(answer.log_z, truth, np.hypot(answer.std_error, answer.biases[-1]))
     for name, entry in names.items():

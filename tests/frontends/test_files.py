@@ -648,7 +648,7 @@ BAD_DATA = {
     "negative float": (-0.5 * BITS, "floats in 0..1, got -0.5 to"),
     "above 255": (BITS.astype(np.int16) * 256, "integers in 0..255, got 0 to 256"),
     "above 1": (BITS * 255.0, "floats in 0..1, got 0.0 to 255.0. Divide"),
-    "infinite": (np.where(BITS == 0, np.inf, 1.0), "got 1.0 to inf"),
+    "infinite": (np.where(BITS == 0, np.inf, 1.0), "got 10 infinite. Drop or fill them"),
     "complex": (BITS * 1j, "real numbers, got dtype complex128"),
     "text": (BITS.astype(str), "real numbers, got dtype <U"),
     "objects": (BITS.astype(object), "Python objects"),

@@ -156,7 +156,7 @@ def test_integers_of_a_table_stay_integers(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("0,1\n1,0,1\n", "number of columns changed"),
+        ("0,1\n1,0,1\n", "number of columns changed from 2 to 3 at row 2. Write as many"),
         ("0,1\nx,1\n", "not a table of numbers"),
         ("a,b\n", "no row of numbers"),
         ("\n\n", "no row of numbers"),

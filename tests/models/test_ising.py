@@ -1,5 +1,6 @@
 """Spins, bits and colours: exact answers against plain enumeration, and the Gibbs sweep against its exact matrix."""
 
+import dataclasses
 import itertools
 
 import equinox as eqx
@@ -465,3 +466,26 @@ def test_shifts_on_a_torus_find_the_neighbours_that_its_edges_name(sides, kind, 
         np.testing.assert_array_equal(
             path.gibbs_sweep(key, jnp.int32(1), x), gathered.gibbs_sweep(key, jnp.int32(1), x)
         )
+
+
+@pytest.mark.parametrize("coupling", [0.37, -0.52])
+@pytest.mark.parametrize("kind", [Ising, BoltzmannMachine])
+def test_odds_from_a_table_are_those_of_each_site(kind, coupling):
+    """The same spins, for either sign of the coupling. Mutants: the last sum left out; no sign."""
+    model = kind(coupling, np.full(200, 0.3), edges=square_edges(10, 20, periodic=True))
+    path = model.path("uniform", BETAS)
+    assert path.has_one_field
+    one_by_one = dataclasses.replace(path, has_one_field=False)
+    keys = jax.random.split(jax.random.key(8), 50)
+    x = jax.vmap(path.sample_base)(keys)
+    for rung in range(3):
+        by_table, by_site = (_sweep(each, jnp.int32(rung), keys, x) for each in (path, one_by_one))
+        np.testing.assert_array_equal(by_table, by_site)
+
+
+def test_fields_that_differ_need_odds_of_each_site():
+    """Mutant: a table wherever the coupling is one."""
+    edges = square_edges(10, 20, periodic=True)
+    fields = np.where(np.arange(200) == 7, 0.2, 0.3)
+    assert not Ising(0.4, fields, edges=edges).path("uniform", BETAS).has_one_field
+    assert not Ising(0.4, 0.3 * np.ones(200), edges=edges).path(fields, BETAS).has_one_field

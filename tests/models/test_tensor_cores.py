@@ -124,7 +124,8 @@ def test_rows_written_whole_and_several_steps_a_turn_change_nothing():
     """Mutants killed: a term added at every rung, steps up and down exchanged, the rest of the turns left out."""
     rbm = tp.RBM(RNG.normal(0, 0.6, (6, 5)), RNG.normal(size=6), RNG.normal(size=5))
     ladder = tp.Ladder.create(rbm.path("uniform", np.linspace(0, 1, 4)))
-    record = tp.stats.TemperingRecord.empty(ladder, any_range=False, keep=tp.stats.Keep(steps=True, tours=True))
+    keep = tp.stats.Keep(steps=True, bridges=True, tours=True)
+    record = tp.stats.TemperingRecord.empty(ladder, any_range=False, keep=keep)
     start = tp.Position(ladder.path.sample_base(jax.random.key(0)), jnp.int32(0))
 
     def walked(ladder):

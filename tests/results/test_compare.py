@@ -127,6 +127,18 @@ def test_a_continuous_chain_that_is_stuck_ends_in_a_verdict():
     assert found.entries[0].verdict in (Verdict.STUCK, Verdict.KNOT, Verdict.UNREACHED)
 
 
+def test_a_density_that_is_its_base_is_exact_by_every_run():
+    """Its tuned move gives controls. Kills: controls asked of a continuous β, or of walkers that carry no gradients."""
+    model = tp.LogDensity(lambda x: -jnp.sum(x**2) / 2, tp.Normal(jnp.zeros(2)))
+    methods = "auto,mixed,ti_corrected,continuous,sams,ais"
+    found = tp.compare(model, methods=methods, num_chains=40, num_rungs=5, budget=400)
+    assert found.verdict is Verdict.GOOD
+    for entry in found.entries:
+        assert entry.verdict is Verdict.GOOD, entry
+        assert entry.answer.log_z == pytest.approx(np.log(2 * np.pi), abs=1e-5)
+        assert entry.answer.std_error < 1e-5
+
+
 def test_repeats_count_errors_against_the_truth():
     found = tp.compare(
         exact.small_rbm(), exact.BASE_FREQUENCIES, methods="rts,ais", repeats=3, truth=2.0, **QUICK, seed=5

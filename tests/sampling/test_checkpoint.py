@@ -384,3 +384,19 @@ def test_a_run_killed_again_and_again_ends_with_the_same_answer(tmp_path, temper
     for told in (whole, ended):  # how long it took, and how it was asked for
         del told["seconds"], told["settings"], told["command"]
     assert ended == whole
+
+
+@pytest.mark.parametrize("size", [1e10, -1e10], ids=["forwards", "backwards"])
+def test_a_clock_that_jumps_changes_nothing(tmp_path, monkeypatch, size):
+    """Kills: the time of day, for how long a run has taken, in place of a clock that only goes on."""
+    whole = quick(tmp_path / "whole", max_seconds=1e6)
+    days = itertools.count(time.time(), size)
+    monkeypatch.setattr(time, "time", lambda: next(days))
+    jumped = quick(tmp_path / "jumped", max_seconds=1e6)
+    assert jumped.is_complete
+    assert jumped.log_z == whole.log_z
+    assert 0 < jumped.seconds < 1e6
+    late = quick(tmp_path / "late", max_seconds=1e-9)
+    assert late.num_sweeps < whole.num_sweeps
+    again = quick(tmp_path / "late", max_seconds=1e6, resume=True)
+    assert again.log_z == whole.log_z

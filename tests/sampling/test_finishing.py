@@ -23,7 +23,7 @@ RBM = tp.RBM(
 )  # fmt: skip
 LADDER = tp.Ladder.create(RBM.path("uniform", np.linspace(0, 1, 8)))
 NUM_CHAINS, NUM_STEPS = 2000, 3  # too short for a chain to have been at the target as often as it should
-KEEP = Keep(steps=True, expect=lambda x: x.v)
+KEEP = Keep(steps=True, bridges=True, expect=lambda x: x.v)
 
 
 def sampling(num_chains: int = NUM_CHAINS, num_steps: int = NUM_STEPS) -> Stage:

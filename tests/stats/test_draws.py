@@ -100,7 +100,7 @@ def test_joined_blocks_carry_slopes_and_steps():
     ladder = exact.small_ladder()
     kernel = tp.SimulatedTempering(tp.BlockGibbs())
     states = tp.Position(exact.states_of(ladder.path, exact.patterns(5)[:4]), jnp.zeros(4, jnp.int32))
-    record = tp.TemperingStats.empty(ladder, with_slopes=True, with_steps=True)
+    record = tp.TemperingStats.empty(ladder, with_slopes=True, with_steps=True, with_bridges=True)
 
     def gather(block_steps):
         stats = None
@@ -115,6 +115,7 @@ def test_joined_blocks_carry_slopes_and_steps():
     for stats in (parts, parts.coarsened(), parts.coarsened().coarsened()):
         np.testing.assert_allclose(stats.counted_slopes.sum(axis=1), whole.counted_slopes[:, 0], rtol=1e-4, atol=1e-3)
         np.testing.assert_allclose(stats.weighted_slopes.sum(axis=1), whole.weighted_slopes[:, 0], rtol=1e-4, atol=1e-3)
-        together = np.logaddexp.reduce(stats.log_steps, axis=1)
-        np.testing.assert_allclose(together, whole.log_steps[:, 0], atol=1e-5)
+        for name in ("log_steps", "log_bridges"):
+            together = np.logaddexp.reduce(getattr(stats, name), axis=1)
+            np.testing.assert_allclose(together, getattr(whole, name)[:, 0], atol=1e-5)
     assert dataclasses.replace(whole, visits=whole.visits).then(whole).counted_slopes.shape[1] == 2

@@ -38,6 +38,22 @@ def test_a_trace_keeps_states_and_their_weights():
     np.testing.assert_array_equal(kept.rungs[0], [0, 1, 2, 0, 1, 2])
     np.testing.assert_allclose(kept.log_weights[0, [0, 1, 2, 3, 5]], np.log(posterior[[0, 1, 2, 3, 5], -1]), atol=1e-5)
     assert kept.log_weights[0, 4] == -np.inf
+    np.testing.assert_allclose(
+        kept.log_rises[0, [0, 1, 2, 3, 5]], (log_f[:, -1] - log_f[:, 0])[[0, 1, 2, 3, 5]], atol=1e-5
+    )
+    assert np.isnan(kept.log_rises[0, 4])
+
+
+def test_the_skewness_of_rises_is_that_under_the_target():
+    """Against draws that are repeated as often as they weigh. Kills: weights left out, a NaN that is counted."""
+    repeats, rises = np.array([[1, 4, 2], [3, 1, 5]]), np.array([[0.0, 1.0, 7.0], [2.0, np.nan, 3.0]])
+    known = np.repeat(rises.ravel(), repeats.ravel())
+    off = known[np.isfinite(known)] - np.nanmean(known)
+    draws = WeightedDraws(rises, np.log(repeats), np.zeros((2, 3), np.int32), 3, log_rises=rises)
+    assert draws.skewness_of_rises == pytest.approx((off**3).mean() / (off**2).mean() ** 1.5, abs=1e-12)
+    same = WeightedDraws(rises, np.log(repeats), np.zeros((2, 3), np.int32), 3, log_rises=np.ones((2, 3)))
+    none = WeightedDraws(rises, np.full((2, 3), -np.inf), np.zeros((2, 3), np.int32), 3, log_rises=rises)
+    assert all(np.isnan(each.skewness_of_rises) for each in (same, none, _draws(0, 7)))
 
 
 def _draws(first: int, num: int) -> WeightedDraws:

@@ -20,7 +20,9 @@ def recordings(monkeypatch, most_alone: int) -> tuple[tp.stats.Recording, object
     monkeypatch.setattr(chains, "MAX_TEAMS", -(-NUM_CHAINS // TEAM))
     model = tp.LogDensity(lambda x: -0.5 * jnp.sum((x / 0.3) ** 2), tp.Normal(jnp.zeros(2)))
     ladder = tp.Ladder.create(model.path(None, np.linspace(0, 1, 6)))
-    keep = Keep(slopes=True, steps=True, transitions=True, moves=True, states=True, tours=True, expect=first_of)
+    keep = Keep(
+        slopes=True, steps=True, bridges=True, transitions=True, moves=True, states=True, tours=True, expect=first_of
+    )
     record = TemperingRecord.empty(ladder, any_range=True, keep=keep)
     x = jax.vmap(ladder.path.sample_base)(jax.random.split(jax.random.key(1), NUM_CHAINS))
     states = tp.Position(x, jnp.arange(NUM_CHAINS, dtype=jnp.int32) % 6)

@@ -2,6 +2,7 @@
 
 import errno
 import itertools
+import time
 from types import SimpleNamespace
 
 import jax
@@ -15,6 +16,7 @@ pytest.importorskip("optax", reason="training needs Optax")
 
 from tempering._errors import RecoveryWarning
 from tempering.sampling.directory import sealed
+from tempering.training import session
 from tempering.training.metrics import Metrics, read_metrics
 from tempering.training.outcomes import Row, Tracked
 from tempering.training.session import TrainingRun
@@ -69,6 +71,16 @@ def test_a_run_cut_anywhere_goes_on_to_the_same_bits(tmp_path, method):
         assert again.best_update == whole.best_update
         np.testing.assert_array_equal(again.best.hbias, whole.best.hbias)
     assert read_metrics(tmp_path / "cut9" / "metrics.jsonl") == whole.rows
+
+
+def test_a_clock_that_goes_back_loses_no_checkpoint(tmp_path, monkeypatch):
+    """Kills: the time of day for the time since the last checkpoint, which then never comes."""
+    monkeypatch.setattr(session, "SAVE_SECONDS", 0.0)
+    days = itertools.count(time.time(), -1e6)
+    monkeypatch.setattr(time, "time", lambda: next(days))
+    with run_of(tmp_path) as run:
+        kept = [(tmp_path / "checkpoint").read_bytes() for _ in itertools.islice(run, 4)]
+    assert len(set(kept)) == 4
 
 
 def test_a_step_that_fails_leaves_the_last_whole_one(tmp_path, monkeypatch, plain):

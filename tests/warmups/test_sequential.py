@@ -13,7 +13,6 @@ from tempering.sampling import Setup, walk_stages
 from tempering.stats import ClimbSteps
 from tempering.warmups.climb_tuning import Tuning, shrunk
 from tempering.warmups.population import Population
-from tempering.warmups.sequential import joined_stones
 
 
 def _climbed(population: Population, betas, increments) -> Population:
@@ -172,15 +171,3 @@ def test_the_scale_of_normal_draws_is_their_standard_deviation():
     rng = np.random.default_rng(4)
     normal = rng.normal([1.0, -20.0], [2.0, 0.3], (400, 2))
     np.testing.assert_allclose(Tuning.at_base(tp.HMC(), normal).scales[0], normal.std(axis=0), rtol=1e-12)
-
-
-def test_a_rare_state_does_not_decide_the_guess():
-    """Stepping stones that differ by hundreds of nats at one step, as next to a prior with a long tail.
-
-    Kills: the mean of both at every step, the median at every step, and a step that does not move those above it.
-    """
-    up, down = np.array([5.0, 6.0, 6.5, 7.5, 8.0]), np.array([5.0, 344.0, 344.9, 345.7, 346.4])
-    guess = np.array([5.0, 6.4, 9.0, 9.0, 9.0])
-    np.testing.assert_allclose(np.diff(joined_stones(up, down, guess)), [1.4, 0.45 + 0.25, 0.9, 0.6], atol=1e-12)
-    near = up + np.array([0.0, 0.3, 0.9, 0.1, 0.2])  # no step is a nat apart
-    np.testing.assert_array_equal(joined_stones(up, near, guess), (up + near) / 2)

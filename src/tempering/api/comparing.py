@@ -12,6 +12,7 @@ import numpy as np
 from tempering import _defaults
 from tempering._errors import InputError, check_count
 from tempering._signatures import suggests
+from tempering.api.job import keeps_states
 from tempering.api.memory import check_chains, check_sweeps
 from tempering.api.runs import Plan, Runs
 from tempering.api.settings import Betas, RungWeights, Settings, check_model, check_move
@@ -110,6 +111,7 @@ def compare(
     left_out = {name: why for name, why in _LEFT_OUT.items() if methods == "all" and rows is None}
     path = model.path(base, settings.make_betas())
     keep = reduce(_both, (method.keep for method in chosen))
+    keep = dataclasses.replace(keep, states=keeps_states(model, path))  # their tails are looked at
     plan = _plan(path, model.move() if move is None else move, settings, budget, keep)
     sides = []
     with shown(progress, watch, names_runs=True) as told:

@@ -53,8 +53,7 @@ class Job:
         self.move = model.move() if move is None else move
         self.warmup = tuned_if_needed(self.settings.make_warmup(), self.move)
         self.method = METHODS[settings.method]
-        if keep_draws is None:  # where people want them, and a state is not too large to be kept often
-            keep_draws = model.keeps_draws() and self.ladder.path.num_dims <= _MAX_KEPT_SIZE
+        keep_draws = keeps_states(model, self.ladder.path) if keep_draws is None else keep_draws
         may_refuse = not self.move.always_accepts
         self.keep = dataclasses.replace(self.method.keep, expect=expect, moves=may_refuse, states=keep_draws)
         check_chains(self.ladder, self.keep, settings.num_chains)
@@ -160,6 +159,11 @@ class Job:
             None if errors is None else errors.chains, missing_length(trips),
         )  # fmt: skip
         return answer, diagnosis, look
+
+
+def keeps_states(model: AbstractModel, path: AbstractPath) -> bool:
+    """Whether states are kept unasked: where people want them, and a state is not too large to be kept often."""
+    return model.keeps_draws() and path.num_dims <= _MAX_KEPT_SIZE
 
 
 def _in_words(value: Any) -> str:

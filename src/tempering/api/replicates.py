@@ -40,7 +40,7 @@ def estimate_many(
     rung_weights: RungWeights = Settings.rung_weights,
     warmup: str | AbstractWarmup = Settings.warmup,
     move: AbstractMove | None = None,
-    keep_draws: bool = False,
+    keep_draws: bool | None = None,
 ) -> Iterator[Result]:
     """`estimate` for many seeds, to see how its answers scatter and how often its intervals hold.
 
@@ -63,7 +63,7 @@ def estimate_many(
         move: How x moves, where the model's own way is not wanted.
         warmup: Its name, or an object of `tp.warmups`.
         method: The estimator.
-        keep_draws: Whether states are kept, as draws of the target.
+        keep_draws: Whether states are kept, as draws of the target; by default for densities and posteriors.
 
     Returns:
         An iterator over results, in the order of the seeds.

@@ -117,7 +117,8 @@ class Runs:
             kernel=ContinuousTempering(before.move),
             states=ContinuousPosition(before.states.x, jnp.asarray(betas)),
         )
-        stage = self._walked(kind, stage)
+        keep = dataclasses.replace(self.plan.keep, bridges=False, states=False)  # nor controls, which go with bridges
+        stage = self._walked(kind, stage, keep)
         shared = self.tempered.seconds * before.warmup.num_steps / self.tempered.num_sweeps
         return self._diagnosed(stage.recording.stats, stage, time.perf_counter() - started + shared)
 
@@ -171,9 +172,9 @@ class Runs:
         key = self.plan.setup.key
         return key if kind is RunKind.TEMPERED else jax.random.fold_in(key, _NUMBERS[kind])
 
-    def _walked(self, kind: RunKind, stage: Stage) -> Stage:
+    def _walked(self, kind: RunKind, stage: Stage, keep: Keep | None = None) -> Stage:
         """The stage at its end."""
-        for reached in stage.walk(self._key(kind), self.plan.keep, chunk_steps=1):
+        for reached in stage.walk(self._key(kind), keep or self.plan.keep, chunk_steps=1):
             stage = reached
             self._watch(kind, stage)
         return stage

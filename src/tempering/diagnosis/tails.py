@@ -1,17 +1,21 @@
 """Heavy tails of what chains contribute to log Z, such as those under a base with lighter tails than the target's.
 
 From a light base chains come to the far tails of the target only near β = 1. They do so rarely, and stay there for
-long. Until enough of them have been there the answer is too low, and its error too small. What shows it is the skewness
-of what the chains contribute.
+long. Until enough of them have been there the answer is too low, and its error too small. Two things show it: the
+skewness of what the chains contribute, and the right tail of log f over the base at the target, which chains see that
+walk there.
 """
 
 import numpy as np
+from jaxtyping import Float
 
-from tempering.estimators import LogZ
+from tempering._logspace import log_or_minus_inf
+from tempering.estimators import LogZ, pareto_k
 from tempering.findings import twice_as_many
 from tempering.verdicts import Finding, Verdict
 
 MAX_SKEWNESS = 2.0  # of exponential variables: m of them for each chain have 2/√m, so beyond it a chain has had none
+MAX_TAIL = 0.5  # Pareto k of log f over the base at the target: beyond it even its logarithm has no variance
 _CHANCE = 15.1  # times the variance 6/n of the skewness of n normal variables; its square exceeds that once in 10,000
 
 
@@ -32,4 +36,25 @@ def heavy_contributions(answer: LogZ, num_sweeps: int) -> Finding | None:
     return Finding(
         Verdict.HEAVY_TAILS, f"{seen}: few of them have been where much of the target is",
         f"{twice_as_many(num_sweeps)}, and take a base with heavier tails than the target's, such as `tp.Student`",
+    )  # fmt: skip
+
+
+def heavy_target(log_rises: Float[np.ndarray, "chain draw"]) -> Finding | None:
+    """The finding for a target with much heavier tails than its base, where states are unbounded.
+
+    Args:
+        log_rises: log f at the target less log f at the base, at draws of the target.
+
+    Returns:
+        The finding; None if their right tail is no heavier than that of a generalised Pareto law with k = 1/2. An
+        exponential tail has k = 0.
+    """
+    rises = log_rises[np.isfinite(log_rises)]
+    k = pareto_k(log_or_minus_inf(rises - rises.min())) if rises.size else np.nan
+    if not k > MAX_TAIL:
+        return None
+    seen = f"the right tail of log f over the base has Pareto k {k:.2g} at the target, more than {MAX_TAIL:g}"
+    return Finding(
+        Verdict.HEAVY_TAILS, f"{seen}: the target has heavier tails than the base, and chains from there miss a part",
+        "take a base with heavier tails than the target's, such as `tp.Student`",
     )  # fmt: skip

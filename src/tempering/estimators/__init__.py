@@ -4,7 +4,7 @@
   `continuous_rts`, `ts`; `mixed` from several runs; `sd` and `rsd` from transitions; `log_likelihood` and
   `maximum_likelihood` as a check. All read `TemperingStats`, `BlockedStats` or a `Recording`.
 - One answer from several readings of a run: `auto`.
-- Thermodynamic integration and stepping stones: `ti`, `stepping_stone`, `controlled_stepping`.
+- From the draws at each rung: `ti`, `stepping_stone`, `bridge_sampling`, `controlled_bridge`.
 - Draws at several rungs, as `ReducedDraws`: `mbar`, `solve_mbar`, `asymptotic_covariance`, `bar`, `bar_chain`.
 - Annealing, from `AnnealWeights`: `ais`, `reverse_ais`, `raise_bound`, `raise_log_likelihood`, `Sandwich`;
   `effective_sample_size` and `pareto_k` judge the weights.
@@ -24,7 +24,8 @@ from tempering.estimators.annealed import ais as ais
 from tempering.estimators.auto import auto as auto
 from tempering.estimators.bennett import bar as bar
 from tempering.estimators.bennett import bar_chain as bar_chain
-from tempering.estimators.controlled import controlled_stepping as controlled_stepping
+from tempering.estimators.bridging import bridge_sampling as bridge_sampling
+from tempering.estimators.controlled import controlled_bridge as controlled_bridge
 from tempering.estimators.equilibration import Equilibration as Equilibration
 from tempering.estimators.equilibration import equilibrated as equilibrated
 from tempering.estimators.equilibration import find_equilibration as find_equilibration

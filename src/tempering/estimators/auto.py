@@ -5,41 +5,38 @@ import dataclasses
 import numpy as np
 
 from tempering._types import HostPerRung
+from tempering.estimators.bridging import bridge_sampling
 from tempering.estimators.combining import Combination, combination, disagreement
-from tempering.estimators.controlled import controlled_stepping
+from tempering.estimators.controlled import controlled_bridge
 from tempering.estimators.equilibration import beyond_noise, find_equilibration
 from tempering.estimators.inputs import not_kept
 from tempering.estimators.log_z import LogZ
 from tempering.estimators.rts_after_equilibration import rts_after, unsure
-from tempering.estimators.stepping import stepping_stone
 from tempering.estimators.tempered import rts
 from tempering.estimators.uncertainty import MIN_UNITS, Errors, scatter_of_groups
 from tempering.stats import BlockedStats, Recording
 
-_TOGETHER = [[0], [1, 2], [3]]  # the two directions of stepping stones share a weight: their biases cancel in the mean
-
 
 def auto(recording: Recording, *, log_z_base: float = 0.0) -> LogZ:
-    """RTS and stepping stones joined with weights of least variance.
+    """RTS and bridge sampling joined with weights of least variance.
 
-    log Z = w log Z_rts + v (log Z_up + log Z_down)/2 + (1 − w − v) log Z_controlled, where the weights, none of them
-    negative, minimise the variance at the target, by the scatter of chains. The same weights hold at every rung. RTS
-    sees how often chains are at each end of the ladder, stepping stones see the draws within each rung; which has the
-    smaller error depends on the run. `controlled_stepping` is there where moves give control variates; elsewhere
-    v = 1 − w. The standard error counts the choice of weights, the drift that remains and the bias. As for
-    `equilibrated_rts` it is widened, with UNSURE, where groups of chains or tours give a much larger one. Tours are
-    those of RTS, in proportion.
+    log Z = w log Z_rts + v log Z_bridge + (1 − w − v) log Z_controlled, where the weights, none of them negative,
+    minimise the variance at the target, by the scatter of chains. The same weights hold at every rung. RTS sees how
+    often chains are at each end of the ladder, bridges see the draws within each rung; which has the smaller error
+    depends on the run. `controlled_bridge` is there where moves give control variates; elsewhere v = 1 − w. The
+    standard error counts the choice of weights, the drift that remains and the bias. As for `equilibrated_rts` it is
+    widened, with UNSURE, where groups of chains or tours give a much larger one. Tours are those of RTS, in proportion.
 
     ```python
     answer = auto(result.recording, log_z_base=path.log_z_base())
     answer.log_z, answer.readings, answer.weights
     ```
 
-    Stepping stones get no weight where a rung has no draws, where they report a finding, or where the bias of a
-    direction exceeds its error. With fewer than 30 independent units all weigh the same.
+    Bridges get no weight where a rung has no draws, where they report a finding, or where their bias exceeds their
+    error. With fewer than 30 independent units all weigh the same.
 
     Args:
-        recording: What a tempered run kept, with `tp.stats.Keep(steps=True)`.
+        recording: What a tempered run kept, with `tp.stats.Keep(bridges=True)`.
         log_z_base: log Z of rung 0; 0 gives the ratio to it.
 
     Returns:
@@ -48,8 +45,8 @@ def auto(recording: Recording, *, log_z_base: float = 0.0) -> LogZ:
     Caveats: A mode that no chain has found is missing from all readings. DISAGREES is reported if two readings differ
     by more than their errors, which are correlated, allow.
     """
-    if recording.stats.log_steps is None:
-        raise not_kept("auto", "steps", "ratios of neighbouring densities")
+    if recording.stats.log_bridges is None:
+        raise not_kept("auto", "bridges", "shares of neighbouring densities")
     start = find_equilibration(recording.stats)
     by_rts = rts_after(start, recording, log_z_base)
     stats = _by_unit(recording.stats.without_first(start.first_block))
@@ -61,7 +58,7 @@ def auto(recording: Recording, *, log_z_base: float = 0.0) -> LogZ:
         return dataclasses.replace(
             by_rts, method="auto", readings=readings, weights=(1.0, *[0.0] * (len(readings) - 1))
         )
-    joined = combination(list(readings), _TOGETHER[: len(readings) - 1])
+    joined = combination(list(readings))
     uncertainty = joined.uncertainty
     drift = _drift(recording.stats, joined, start.drift)
     errors = _errors(stats, joined, by_rts, drift)
@@ -84,12 +81,9 @@ def _by_unit(stats: BlockedStats) -> BlockedStats:
 
 
 def _readings(stats: BlockedStats, log_z_base: float) -> tuple[LogZ, ...]:
-    """RTS, stepping stones up and down, and these with controls where there are any."""
-    return (
-        rts(stats, log_z_base=log_z_base),
-        *(stepping_stone(stats, direction, log_z_base=log_z_base) for direction in ("up", "down")),
-        *([] if stats.controls is None else [controlled_stepping(stats, log_z_base=log_z_base)]),
-    )
+    """RTS, bridge sampling, and that with controls where there are any."""
+    methods = (rts, bridge_sampling, *(() if stats.controls is None else (controlled_bridge,)))
+    return tuple(method(stats, log_z_base=log_z_base) for method in methods)
 
 
 def _is_usable(reading: LogZ) -> bool:

@@ -56,24 +56,22 @@ class Combination:
         return dataclasses.replace(uncertainty, std_error=factor * uncertainty.std_error, dof=n - m)
 
 
-def combination(readings: list[LogZ], together: list[list[int]]) -> Combination:
+def combination(readings: list[LogZ]) -> Combination:
     """The convex combination of least variance at the target, by the scatter of the readings' units.
 
     Weights may not be negative: readings of the same draws are nearly equal, and large weights of opposite sign would
-    magnify errors of second order, which no scatter shows. With fewer than 30 units all parts weigh the same.
+    magnify errors of second order, which no scatter shows. With fewer than 30 units all weigh the same.
 
     Args:
         readings: Estimates from the same units.
-        together: Lists of readings that share a weight, such as two whose biases cancel.
 
     Returns:
         The readings with their weights.
     """
-    parts = np.array([np.isin(np.arange(len(readings)), part) / len(part) for part in together])
-    at_target = np.stack([influences_of(reading)[:, -1] for reading in readings], axis=1) @ parts.T  # (unit, part)
-    if len(together) == 1 or len(at_target) < MIN_UNITS_FOR_WEIGHTS:
-        return Combination(tuple(readings), parts.mean(axis=0))
-    return Combination(tuple(readings), least_variance_weights(at_target) @ parts, len(together))
+    at_target = np.stack([influences_of(reading)[:, -1] for reading in readings], axis=1)  # (unit, reading)
+    if len(readings) == 1 or len(at_target) < MIN_UNITS_FOR_WEIGHTS:
+        return Combination(tuple(readings), np.full(len(readings), 1 / len(readings)))
+    return Combination(tuple(readings), least_variance_weights(at_target), len(readings))
 
 
 def least_variance_weights(influences: Float[np.ndarray, "unit reading"]) -> Float[np.ndarray, " reading"]:

@@ -13,6 +13,7 @@ from tempering.estimators.adjusted import sams, wang_landau
 from tempering.estimators.annealed import ais
 from tempering.estimators.auto import auto
 from tempering.estimators.bennett import bar_chain
+from tempering.estimators.bridging import bridge_sampling
 from tempering.estimators.equilibration import equilibrated
 from tempering.estimators.log_z import LogZ
 from tempering.estimators.mixed_guesses import mixed
@@ -117,10 +118,10 @@ def _from_weights(name: str, kind: RunKind, estimator: Callable[..., LogZ], by_r
     return Method(name, kind, _applied(estimator, methodcaller(by_rung)), _arrays("log_increments"), errs=errs)
 
 
-_SLOPES, _STEPS = Keep(slopes=True), Keep(steps=True)
+_SLOPES, _STEPS, _BRIDGES = Keep(slopes=True), Keep(steps=True), Keep(bridges=True)
 _ALL = (
     _from_recording("rts", equilibrated_rts, "stats.log_sums"),
-    _from_recording("auto", auto, "stats.log_sums", "stats.log_steps", keep=_STEPS),
+    _from_recording("auto", auto, "stats.log_sums", "stats.log_bridges", keep=_BRIDGES),
     _from_stats("rts_corrected", bias_corrected_rts, "log_sums"),
     _from_stats("ts", ts, "visits"),
     _from_recording("sd", sd, "transition_counts"),
@@ -132,6 +133,7 @@ _ALL = (
     _from_stats("ti_rb", partial(ti, rule="trapezoid", rao_blackwell=True), "weighted_slopes", _SLOPES),
     _from_stats("stepping_up", partial(stepping_stone, direction="up"), "log_steps", _STEPS, "low"),
     _from_stats("stepping_down", partial(stepping_stone, direction="down"), "log_steps", _STEPS, "high"),
+    _from_stats("bridge", bridge_sampling, "log_bridges", _BRIDGES),
     _from_draws("bar", bar_chain),
     _from_draws("mbar", mbar),
     Method("wang_landau", RunKind.WANG_LANDAU, wang_landau, _arrays("log_z", "posterior")),

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from scipy.special import stdtrit
 
 from tempering._errors import InputError
-from tempering._logspace import log_sum_exp
+from tempering._logspace import log_sum_exp, rounding_of
 from tempering._types import HostPerRung
 from tempering.estimators.equilibration import drift_between_halves
 from tempering.estimators.inputs import nonfinite_draws
@@ -63,7 +63,7 @@ def mixed(runs: Sequence[TemperingStats | BlockedStats], *, log_z_base: float = 
     findings += [
         _unconverged(likelihood, shares), _no_overlap(shares, used),
         uneven(occupancy, "add a longer run with a better guess of log Z", " in all runs together"),
-        _disagreement(scores), _relaxing(used),
+        _disagreement(scores, rounding_of(log_z_base + log_z[-1] - log_z[0])), _relaxing(used),
     ]  # fmt: skip
     values = _placed(log_z - log_z[0], reached, elsewhere=-np.inf)  # without posterior mass the maximum is at Z = 0
     return LogZ.from_uncertainty("mixed", log_z_base + values, scores.spread().placed(reached, len(reached)), findings)
@@ -270,13 +270,17 @@ def _relaxing(runs: list[BlockedStats]) -> Finding | None:
     return relaxing(drifts[worst], cure, f" of run {worst} of {len(runs)}")
 
 
-def _disagreement(scores: _Scores) -> Finding | None:
-    """Runs of the same truth pull by no more than their noise: a Student test for each, Bonferroni over runs."""
+def _disagreement(scores: _Scores, rounding: float) -> Finding | None:
+    """Runs of the same truth pull by no more than their noise: a Student test for each, Bonferroni over runs.
+
+    Where the base is the target there is no noise, and a pull below `rounding` means nothing.
+    """
     num_runs = len(scores.by_run)
     if num_runs < 2 or scores.num_units < 2:
         return None
     pulls, std_errors = scores.pulls()
-    off = np.abs(np.divide(pulls, std_errors, out=np.zeros(num_runs), where=std_errors > 0))
+    counts = (std_errors > 0) & (np.abs(pulls) > rounding)
+    off = np.abs(np.divide(pulls, std_errors, out=np.zeros(num_runs), where=counts))
     worst = int(off.argmax())
     if off[worst] <= stdtrit(scores.num_units - 1, 1 - FALSE_ALARM / (2 * num_runs)):
         return None

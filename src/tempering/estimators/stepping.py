@@ -1,12 +1,13 @@
 """Stepping stones: log Z as a sum of small steps, each by importance sampling from one rung to the next."""
 
 import dataclasses
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from tempering._errors import InputError
+from tempering._types import HostPerRung
 from tempering.estimators.inputs import check_base, draws_made, nonfinite_draws, not_kept
 from tempering.estimators.log_z import LogZ
 from tempering.estimators.thermodynamic import summed_from_base
@@ -52,37 +53,87 @@ def stepping_stone(stats: TemperingStats | BlockedStats, direction: str = "up", 
     stats = stats.on_host()
     if stats.log_steps is None:
         raise not_kept(f"stepping_{direction}", "steps", "ratios of neighbouring densities")
-    sign, first, origins = (1, 0, slice(None, -1)) if direction == "up" else (-1, 1, slice(1, None))
-    from_origins = stats.log_steps[..., origins, first]  # `first` is the rung of the first step's draws, and their side
-    log_sums = summed_by_unit(np.where(np.isnan(from_origins), np.inf, from_origins), np.logaddexp)
-    counts = summed_by_unit(draws_made(stats))[:, origins]
-    log_steps = sign * _log_means(log_sums, counts)
-    values = log_z_base + summed_from_base(log_steps)
-    draws = counts / np.maximum(counts.sum(axis=0), 1)
-    uncertainty = _uncertainty(sign, _shares(log_sums), draws, np.isfinite(log_steps))
-    steps = _unreached(counts, first), _no_overlap(log_sums, counts, first), _infinite(log_sums)
-    findings = (nonfinite_draws(stats), *steps, _unseen_from_above(stats) if direction == "down" else None)
-    return LogZ.from_uncertainty(f"stepping_{direction}", values, uncertainty, findings, keep_influences=True)
+    side = Side.from_sums(stats, stats.log_steps, direction)
+    steps = (side if direction == "up" else -side).added_up()
+    findings = (*side.findings, _unseen_from_above(stats) if direction == "down" else None)
+    return LogZ.from_uncertainty(
+        f"stepping_{direction}", log_z_base + steps.values, steps.uncertainty, findings, keep_influences=True
+    )
+
+
+class Added(NamedTuple):
+    """Steps added up from the base.
+
+    Attributes:
+        values: Their sum up to each rung.
+        uncertainty: Its error. The mean change when a unit is left out is the bias of the logarithms.
+    """
+
+    values: HostPerRung
+    uncertainty: Uncertainty
+
+
+@dataclasses.dataclass(frozen=True)
+class Side:
+    """The log of a mean over the draws of one rung, for each step to the next rung, or to the one before.
+
+    Attributes:
+        log_means: One number for each step; NaN where there are no draws, or where a term was infinite.
+        influences: What each unit contributes, by the jackknife.
+        is_shared: Whether more than one unit has made a step; only then its error is known.
+        findings: What is wrong with the draws, or with a step.
+    """
+
+    log_means: Float[np.ndarray, " step"]
+    influences: PerStep
+    is_shared: Bool[np.ndarray, " step"]
+    findings: tuple[Finding | None, ...] = ()
+
+    @classmethod
+    def from_sums(cls, stats: BlockedStats, sums: Float[np.ndarray, "chain block rung side"], direction: str) -> "Side":
+        """One side of sums over the draws made at each rung, which are kept as logarithms.
+
+        Args:
+            stats: The statistics of the run, for its numbers of draws.
+            sums: `log_steps` or `log_bridges`.
+            direction: "up" or "down".
+        """
+        first, origins = (0, slice(None, -1)) if direction == "up" else (1, slice(1, None))
+        from_origins = sums[..., origins, first]  # `first` is the rung of the first step's draws, and their side
+        log_sums = summed_by_unit(np.where(np.isnan(from_origins), np.inf, from_origins), np.logaddexp)
+        counts = summed_by_unit(draws_made(stats))[:, origins]
+        log_means, shares = _log_means(log_sums, counts), _shares(log_sums)
+        draws = counts / np.maximum(counts.sum(axis=0), 1)
+        is_shared = np.isfinite(log_means) & (shares < 1).all(axis=0) & (draws < 1).all(axis=0)
+        shares, draws = np.where(is_shared, shares, 0.0), np.where(is_shared, draws, 0.0)
+        influences = (len(draws) - 1) * (np.log1p(-draws) - np.log1p(-shares))
+        steps = _unreached(counts, first), _no_overlap(log_sums, counts, first), _infinite(log_sums)
+        return cls(log_means, influences, is_shared, (nonfinite_draws(stats), *steps))
+
+    def __neg__(self) -> "Side":
+        return dataclasses.replace(self, log_means=-self.log_means, influences=-self.influences)
+
+    def __sub__(self, other: "Side") -> "Side":
+        is_known = np.isfinite(self.log_means) & np.isfinite(other.log_means)
+        log_means = (np.where(is_known, side.log_means, np.nan) for side in (self, other))
+        return Side(
+            np.subtract(*log_means), self.influences - other.influences, self.is_shared & other.is_shared,
+            (*self.findings, *other.findings),
+        )  # fmt: skip
+
+    def added_up(self) -> Added:
+        """log Z at every rung, less that of the base. After a step of one unit alone the error is unknown."""
+        influences = summed_from_base(self.influences)
+        uncertainty = uncertainty_of_mean(influences, -influences.mean(axis=0))
+        std_error = uncertainty.std_error + summed_from_base(np.where(self.is_shared, 0.0, np.inf))
+        return Added(summed_from_base(self.log_means), dataclasses.replace(uncertainty, std_error=std_error))
 
 
 def _log_means(log_sums: PerStep, counts: PerStep) -> Float[np.ndarray, " step"]:
-    """log of the mean ratio; NaN where there are no draws, or where a ratio was infinite."""
+    """log of the mean; NaN where there are no draws, or where a term was infinite."""
     log_sum, count = np.logaddexp.reduce(log_sums, axis=0), counts.sum(axis=0)
     is_known = (count > 0) & (log_sum < np.inf)
     return np.where(is_known, log_sum, np.nan) - np.log(np.where(is_known, count, 1.0))
-
-
-def _uncertainty(sign: int, ratios: PerStep, draws: PerStep, is_known: Bool[np.ndarray, " step"]) -> Uncertainty:
-    """The error by the jackknife over units, given their shares of the ratios and of the draws of each step.
-
-    The mean change is Jensen's bias. A step that only one unit has made, and all after it, have no known error.
-    """
-    is_shared = is_known & (ratios < 1).all(axis=0) & (draws < 1).all(axis=0)
-    ratios, draws = np.where(is_shared, ratios, 0.0), np.where(is_shared, draws, 0.0)
-    influence = summed_from_base(sign * (len(draws) - 1) * (np.log1p(-draws) - np.log1p(-ratios)))
-    uncertainty = uncertainty_of_mean(influence, -influence.mean(axis=0))
-    std_error = uncertainty.std_error + summed_from_base(np.where(is_shared, 0.0, np.inf))
-    return dataclasses.replace(uncertainty, std_error=std_error)
 
 
 def _shares(log_parts: PerStep) -> PerStep:

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float
 from scipy.integrate import cumulative_simpson, cumulative_trapezoid
 
 from tempering._errors import InputError
+from tempering._logspace import rounding_of
 from tempering._types import HostPerRung
 from tempering.estimators.inputs import check_base, draws_made, nonfinite_draws, not_kept
 from tempering.estimators.log_z import LogZ
@@ -75,7 +76,7 @@ def ti(
     uncertainty = uncertainty_of_mean((len(left_out) - 1) * (values - left_out), error.bias)
     std_error = np.nan_to_num(uncertainty.std_error, nan=np.inf)  # NaN where one unit has all draws
     uncertainty = dataclasses.replace(uncertainty, std_error=std_error)
-    findings = (*common, error.finding(float(std_error[-1])))
+    findings = (*common, error.finding(float(std_error[-1]), rounding_of(log_z_base + values[-1])))
     return LogZ.from_uncertainty(method, log_z_base + values, uncertainty, findings, keep_influences=True)
 
 
@@ -160,10 +161,10 @@ class _Discretisation:
         unexplained = np.diff(slopes) - steps * (curvatures[1:] + curvatures[:-1]) / 2
         return cls(bias, float(abs(np.sum(steps * unexplained)) / 2))
 
-    def finding(self, std_error: float) -> Finding | None:
-        """The finding for an error of the rule that exceeds the noise of the draws, at the target."""
+    def finding(self, std_error: float, rounding: float) -> Finding | None:
+        """The finding for an error of the rule that exceeds the noise of the draws and rounding, at the target."""
         missed = max(abs(float(self.bias[-1])), self.hidden)
-        if not np.isfinite(std_error) or missed <= _MAX_MISSED * std_error:
+        if not np.isfinite(std_error) or missed <= max(_MAX_MISSED * std_error, rounding):
             return None
         rule = f"between rungs the rule is off by about {self.bias[-1]:+.2g}, and a jump may hide {self.hidden:.2g}"
         cure = 'use more rungs, `method="ti_corrected"`, or `method="rts"`, which has no such error'

@@ -44,7 +44,7 @@ def _parsed(path: Path, text: str) -> np.ndarray:
     try:
         return np.loadtxt(io.StringIO(numbers), kind, delimiter=delimiter, quotechar='"', ndmin=2)
     except (ValueError, OverflowError) as error:
+        reason = short_reason(error).partition("; use `")[0]  # what follows is an argument of NumPy's
         raise FileError(
-            f"{path} is not a table of numbers: {short_reason(error)}. Write as many numbers in each line, with commas "
-            "between them."
+            f"{path} is not a table of numbers: {reason}. Write as many numbers in each line, with commas between them."
         ) from error

@@ -219,9 +219,10 @@ def _is_binary(rows: np.ndarray, white: int, label: str) -> bool:
     if rows.dtype == np.bool_:
         return True
     low, high = rows.min(), rows.max()
-    if np.isnan(low):
-        num_nan = np.count_nonzero(np.isnan(rows))
-        raise FileError(f"{label} must be 0/1 or grey values, got {num_nan} NaN. Drop or fill them.")
+    if not (np.isfinite(low) and np.isfinite(high)):
+        num_bad = np.count_nonzero(~np.isfinite(rows))
+        what = "NaN" if np.isnan(low) else "infinite"
+        raise FileError(f"{label} must be 0/1 or grey values, got {num_bad} {what}. Drop or fill them.")
     if low < 0 or high > white:
         kind = "floats" if white == 1 else "integers"
         cure = "Divide by the largest grey value." if low >= 0 else "For -1/+1 units save (x + 1) / 2."

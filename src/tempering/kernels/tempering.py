@@ -156,7 +156,7 @@ class SimulatedTempering(AbstractCarryingKernel):
                 log_ends = new.carried.log_ends
                 log_f = path.log_density_from(path.betas, log_ends)
             posterior, rung = ladder.draw_rung(key_rung, log_f)
-        known = self.move.gives_control(path)
+        known = new.carried is not None and self.move.gives_control(path)
         control = self.move.control(path, state.rung, new.x, new.carried) if known else None
         draw = Draw(new.x, state.rung, rung, log_f, info, log_ends, control, posterior)
         return Position(new.x, rung, new.carried), draw

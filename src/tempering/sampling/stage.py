@@ -15,13 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from tempering._types import Key
-from tempering.diagnosis import Diagnosis, diagnose, open_tours, unequilibrated
+from tempering.diagnosis import Diagnosis, diagnose, heavy_target, open_tours, unequilibrated
 from tempering.estimators import Annealed
 from tempering.kernels import NO_EVALUATIONS, AbstractKernel, AbstractMove, AbstractSizedMove, Evaluations, Position
 from tempering.ladder import AbstractPath, Ladder, PathLength
 from tempering.sampling.chains import run_chains
 from tempering.sampling.finishing import Rest, rest_of_tours
-from tempering.stats import JUST_RTS, MAX_BLOCK_STEPS, Keep, TemperingRecord, TuningSums
+from tempering.sampling.target_walk import TargetWalk, walk_at_target
+from tempering.stats import JUST_RTS, MAX_BLOCK_STEPS, MOST_ALONE, Keep, TemperingRecord, TuningSums
 from tempering.verdicts import without_none
 
 
@@ -92,7 +93,7 @@ class Sampling(AbstractStageKind):
 
     def empty_record(self, stage: "Stage", keep: Keep) -> TemperingRecord:
         regenerates = stage.kernel.regenerates and stage.move.redraws_base
-        has_controls = keep.steps and stage.move.gives_control(stage.ladder.path)
+        has_controls = keep.bridges and stage.move.gives_control(stage.ladder.path)
         keep = dataclasses.replace(keep, tours=regenerates, controls=has_controls)
         return TemperingRecord.empty(stage.ladder, any_range=False, keep=keep)
 
@@ -132,6 +133,7 @@ class Stage:
         recording: What the blocks so far gave, on the host; None before the first.
         warmup: What earlier stages have found.
         rest: What the chains did after the last step until their next exact draw of the base, where that was walked.
+        tails: What chains saw that walked at the target alone, where some did.
     """
 
     kind: AbstractStageKind
@@ -145,6 +147,7 @@ class Stage:
     recording: Any = None
     warmup: WarmupSummary = WarmupSummary()
     rest: Rest | None = None
+    tails: TargetWalk | None = None
 
     @classmethod
     def first(
@@ -167,6 +170,7 @@ class Stage:
         num_moves = self.done * self.num_chains
         if self.rest is not None:
             num_moves += int(self.rest.recording.stats.num_draws.sum())
+        num_moves += 0 if self.tails is None else self.tails.num_moves
         here = self.kernel.evaluations(self.ladder.path).times(num_moves)
         return dataclasses.replace(self.warmup, num_steps=steps, evaluations=self.warmup.evaluations.plus(here))
 
@@ -205,7 +209,7 @@ class Stage:
     def after_block(self, num_steps: int, states: Any, recorded: Any) -> "Stage":
         """This stage, a block further on."""
         recording = recorded if self.recording is None else self.recording.then(recorded)
-        return dataclasses.replace(self, done=num_steps, states=states, recording=recording, rest=None)
+        return dataclasses.replace(self, done=num_steps, states=states, recording=recording, rest=None, tails=None)
 
     def walk(self, key: Key, keep: Keep = JUST_RTS, chunk_steps: int | None = None) -> Iterator["Stage"]:
         """The rest of this stage: itself further on, after at least every `chunk_steps` steps, and at its end."""
@@ -233,6 +237,15 @@ class Stage:
         rest = rest_of_tours(key, self.ladder, self.kernel, record, self.states, self.done)
         return dataclasses.replace(self, rest=rest)
 
+    def with_tails_walked(self, key: Key, keep: Keep = JUST_RTS) -> "Stage":
+        """This stage with a walk at the target, where it has draws and is at its end; see `walk_at_target`."""
+        draws = self.recording.states if self.is_sampling and self.is_finished else None
+        if draws is None or self.move.always_accepts:
+            return self
+        key, record = jax.random.fold_in(key, self.number), self.empty_record(keep)
+        number = min(self.num_chains, MOST_ALONE)
+        return dataclasses.replace(self, tails=walk_at_target(key, self.ladder, self.kernel, record, draws, number))
+
     @property
     def complete_recording(self) -> Any:
         """What was kept, with the rest of the tours where that was walked: what estimators take."""
@@ -243,6 +256,8 @@ class Stage:
         found = diagnose(self.complete_recording, self.warmup.annealed, log_z_base=log_z_base)
         if isinstance(self.kind, Sampling) and self.kind.has_whole_tours:
             found = found.with_findings(without_none(open_tours(self.rest and self.rest.num_open, self.num_chains)))
+        if self.tails is not None:
+            found = found.with_findings(without_none(heavy_target(self.tails.log_rises)))
         return found if self.warmup.is_equilibrated else found.with_findings((unequilibrated(),))
 
 

@@ -11,7 +11,7 @@ from tempering.stats.statistic import AbstractHostStatistic
 # How each field of two blocks is joined to that of both together.
 _COUNTS = ("visits", "origins", "num_draws", "num_nonfinite", "num_left_out", "num_vanished")
 _ADDED = (*_COUNTS, "counted_slopes", "weighted_slopes", "controls")
-_LOG_ADDED = ("log_sums", "log_steps")
+_LOG_ADDED = ("log_sums", "log_steps", "log_bridges")
 _MAX_BLOCKS = 40  # per chain; then neighbours are joined
 
 
@@ -92,8 +92,10 @@ class BlockedStats(AbstractHostStatistic):
         num_left_out: draws left out because their density was infinite at some rung, or 0 at every rung; by default
             all of `num_nonfinite`.
         num_vanished: the number of draws made at rung k where f_{k+1}(x) is 0; kept with `log_steps`.
-        controls: Σ c, Σ c², Σ c f_{k+1}/f_k Ẑ_k/Ẑ_{k+1} and Σ c f_{k−1}/f_k Ẑ_k/Ẑ_{k−1} over the draws made at rung k,
-            of a control variate c with mean 0; NaN where one was infinite; None where moves give no control.
+        log_bridges: log Σ b_k(x) and log Σ b_{k−1}'(x) over the draws made at rung k, where b_k is the share of
+            f_{k+1}/Ẑ_{k+1} in its sum with f_k/Ẑ_k, and b_{k−1}' that of f_{k−1}/Ẑ_{k−1}; −inf past an end.
+        controls: Σ c, Σ c², Σ c b_k and Σ c b_{k−1}' over the draws made at rung k, of a control variate c with mean 0;
+            NaN where one was infinite; None where moves give no control.
         has_whole_tours: whether every chain began with an exact draw of the base and ended just before another one.
             Its sums are then free of the start, however short the run, so that no transient is to be cut.
         origins: the number of draws of x made at each rung, without those that were left out. Given the rung at which
@@ -118,7 +120,8 @@ class BlockedStats(AbstractHostStatistic):
     num_left_out: Int[np.ndarray, "chain block"] | None = None
     num_vanished: Int[np.ndarray, "chain block rung"] | None = None
     origins: Int[np.ndarray, "chain block rung"] | None = None
-    controls: Float[np.ndarray, "chain block rung moment"] | None = None
+    log_bridges: Float[np.ndarray, "chain block rung side"] | None = None
+    controls: Float[np.ndarray, "chain block rung control"] | None = None
     first_fault: Fault = Fault()
     has_whole_tours: bool = False
 

@@ -16,7 +16,8 @@ class Keep:
     Attributes:
         slopes: moments of d log f/dβ, for thermodynamic integration.
         steps: ratios of neighbouring densities, for stepping stones.
-        controls: control variates of the slopes, where moves give them; kept with `steps`.
+        bridges: the share of the next density in the sum of two neighbours, for bridge sampling.
+        controls: control variates of the bridges, where moves give them; kept with `bridges`.
         transitions: Rao-Blackwellized transition matrices, K × K numbers per chain, for RSD.
         features: the features of every draw, at most `MAX_KEPT_DRAWS` draws of all chains, for MBAR and BAR.
         expect: a function g(x) whose mean under the target is wanted.
@@ -27,6 +28,7 @@ class Keep:
 
     slopes: bool = False
     steps: bool = False
+    bridges: bool = False
     controls: bool = False
     transitions: bool = False
     features: bool = False

@@ -55,8 +55,9 @@ class TemperingRecord(AbstractRecord):
             tuning: empty sums for a move whose step sizes are being tuned.
         """
         stats = TemperingStats.empty(
-            ladder, any_range=any_range, with_slopes=keep.slopes, with_steps=keep.steps, with_controls=keep.controls
-        )
+            ladder, any_range=any_range, with_slopes=keep.slopes, with_steps=keep.steps, with_bridges=keep.bridges,
+            with_controls=keep.controls,
+        )  # fmt: skip
         return cls(
             stats,
             Trace.empty(ladder, with_features=keep.features),

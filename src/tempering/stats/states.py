@@ -38,6 +38,7 @@ class WeightedDraws(AbstractHostStatistic):
         rungs: the rung drawn after each x.
         num_steps: steps of a chain so far, kept or not.
         stride: every how many-th step is kept.
+        log_rises: log f at the target less log f at the base; None where it was not kept.
     """
 
     x: Any
@@ -45,6 +46,7 @@ class WeightedDraws(AbstractHostStatistic):
     rungs: Int[np.ndarray, "chain draw"]
     num_steps: int
     stride: int = 1
+    log_rises: Float[np.ndarray, "chain draw"] | None = None
 
     def then(self, later: "WeightedDraws", /) -> "WeightedDraws":
         numbers_per_draw = sum(leaf[:, :1].size for leaf in jax.tree.leaves(later.x))  # of all chains
@@ -76,6 +78,19 @@ class WeightedDraws(AbstractHostStatistic):
         picked = systematic_picks(self._weights().ravel(), num_draws, np.random.default_rng(seed).random())
         return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[picked], self.x)
 
+    @property
+    def skewness_of_rises(self) -> float:
+        """The skewness of `log_rises` under the target; NaN where it is unknown, or where they do not vary."""
+        if self.log_rises is None or not np.isfinite(self.log_weights.max(initial=-np.inf)):
+            return np.nan
+        is_finite = np.isfinite(self.log_rises)
+        weights, rises = self._weights()[is_finite], self.log_rises[is_finite]
+        if weights.sum() == 0:
+            return np.nan
+        off = rises - np.average(rises, weights=weights)
+        second, third = (np.average(off**power, weights=weights) for power in (2, 3))
+        return float(third / second**1.5) if second > 0 else np.nan
+
     def _weights(self) -> Float[np.ndarray, "chain draw"]:
         return np.exp(self.log_weights - self.log_weights.max())
 
@@ -106,24 +121,28 @@ class StateTrace(AbstractRecord):
     x: Any
     log_weights: Float[Array, "*chain step"]
     rungs: Int[Array, "*chain step"]
+    log_rises: Float[Array, "*chain step"]
     num_steps: Int[Array, "*chain"]
 
     @classmethod
     def empty(cls, ladder: Ladder) -> "StateTrace":
         one = eqx.filter_eval_shape(ladder.path.sample_base, jax.random.key(0))
         x = jax.tree.map(lambda leaf: step_room(leaf.shape, leaf.dtype), one)
-        return cls(x, step_room(), step_room((), jnp.int32), device_zeros((), jnp.int32))
+        return cls(x, step_room(), step_room((), jnp.int32), step_room(), device_zeros((), jnp.int32))
 
     def update(self, ladder: Ladder, draw: Draw, /) -> "StateTrace":
         log_weight = ladder.log_target_posterior_of(draw)
         log_weight = jnp.where(jnp.isnan(log_weight), -jnp.inf, log_weight).astype(self.log_weights.dtype)
-        rooms, new = (self.x, self.log_weights, self.rungs), (draw.x, log_weight, draw.rung)
-        x, log_weights, rungs = set_step(rooms, self.num_steps, new)
-        return StateTrace(x, log_weights, rungs, self.num_steps + 1)
+        log_rise = (draw.log_f[-1] - draw.log_f[0]).astype(self.log_rises.dtype)
+        rooms = (self.x, self.log_weights, self.rungs, self.log_rises)
+        x, log_weights, rungs, log_rises = set_step(rooms, self.num_steps, (draw.x, log_weight, draw.rung, log_rise))
+        return StateTrace(x, log_weights, rungs, log_rises, self.num_steps + 1)
 
     def gathered(self, teams: Teams) -> "StateTrace":
         return teams.firsts(self)  # one chain of each team gives draws enough
 
     def on_host(self) -> WeightedDraws:
-        x, log_weights, rungs = filled_steps((self.x, self.log_weights, self.rungs), self.num_steps)
-        return WeightedDraws(x, log_weights.astype(np.float64), rungs, rungs.shape[1])
+        rooms = (self.x, self.log_weights, self.rungs, self.log_rises)
+        x, log_weights, rungs, log_rises = filled_steps(rooms, self.num_steps)
+        log_weights, log_rises = (numbers.astype(np.float64) for numbers in (log_weights, log_rises))
+        return WeightedDraws(x, log_weights, rungs, rungs.shape[1], log_rises=log_rises)

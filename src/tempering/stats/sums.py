@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Callable
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -72,23 +73,30 @@ def _log_ratios(log_f: PerRung, origin: Rung) -> Float[Array, "2"]:
     return jnp.where(jnp.isnan(log_ratios), -jnp.inf, log_ratios)
 
 
+def _log_share(log_ratio: Array) -> Array:
+    """log of b/(a + b), given log b/a."""
+    return -jnp.logaddexp(0.0, -log_ratio)
+
+
 def _control_moments(ladder: Ladder, draw: Draw) -> Float[Array, "4"]:
-    """c, c², and c times both ratios of neighbouring densities, which the guess of log Z makes numbers about 1."""
+    """c, c², and c times the shares of both neighbouring densities."""
     assert draw.control is not None
-    ratios = jnp.exp(_log_ratios(draw.log_f - ladder.log_z_guess, draw.origin))
-    return draw.control * jnp.concatenate([jnp.stack([jnp.ones(()), draw.control]), ratios])
+    shares = jnp.exp(_log_share(_log_ratios(draw.log_f - ladder.log_z_guess, draw.origin)))
+    return draw.control * jnp.concatenate([jnp.stack([jnp.ones(()), draw.control]), shares])
 
 
-def _with_steps(sums: tuple[LogSum, LogSum], ladder: Ladder, draw: Draw) -> tuple[LogSum, LogSum]:
-    """Add one draw; a step past an end, or to or from a density that is NaN, adds nothing."""
+def _with_ratios(
+    sums: tuple[LogSum, LogSum], ladder: Ladder, origin: Rung, log_f: PerRung, log_term: Callable[[Array], Array]
+) -> tuple[LogSum, LogSum]:
+    """Add a function of the ratios of one draw; past an end, or to or from a density that is NaN, add nothing."""
     if ladder.writes_rows:
-        padded = jnp.pad(draw.log_f, 1, constant_values=-jnp.inf)
-        is_origin = jnp.arange(ladder.path.num_rungs) == draw.origin
-        steps = [padded[2:] - draw.log_f, padded[:-2] - draw.log_f]
-        steps = [jnp.where(is_origin & ~jnp.isnan(step), step, -jnp.inf) for step in steps]
-        return sums[0].add(steps[0]), sums[1].add(steps[1])
-    up, down = _log_ratios(draw.log_f, draw.origin)
-    return sums[0].add_at(draw.origin, up), sums[1].add_at(draw.origin, down)
+        padded = jnp.pad(log_f, 1, constant_values=-jnp.inf)
+        is_origin = jnp.arange(ladder.path.num_rungs) == origin
+        rows = [padded[2:] - log_f, padded[:-2] - log_f]
+        rows = [jnp.where(is_origin & ~jnp.isnan(row), log_term(row), -jnp.inf) for row in rows]
+        return sums[0].add(rows[0]), sums[1].add(rows[1])
+    up, down = log_term(_log_ratios(log_f, origin))
+    return sums[0].add_at(origin, up), sums[1].add_at(origin, down)
 
 
 def _with_vanished(counts: Int[Array, " rung"], ladder: Ladder, draw: Draw) -> Int[Array, " rung"]:
@@ -134,8 +142,9 @@ class TemperingStats(AbstractRecord):
         steps: Σ f_{k+1}(x)/f_k(x) and Σ f_{k−1}(x)/f_k(x) over the draws made at rung k, for stepping stones, on
             request.
         num_vanished: the number of draws made at rung k where f_{k+1}(x) is 0; kept with `steps`.
-        controls: Σ c, Σ c², Σ c f_{k+1}/f_k Ẑ_k/Ẑ_{k+1} and Σ c f_{k−1}/f_k Ẑ_k/Ẑ_{k−1} of the control c over the draws
-            made at rung k, on request.
+        bridges: Σ b_k(x) and Σ b_{k−1}'(x) over the draws made at rung k, for bridge sampling, on request: the shares
+            of f_{k+1}/Ẑ_{k+1} and of f_{k−1}/Ẑ_{k−1} in their sums with f_k/Ẑ_k.
+        controls: Σ c, Σ c², Σ c b_k and Σ c b_{k−1}' of the control c over the draws made at rung k, on request.
         first_fault: of the first draw of `num_nonfinite`, how many draws came before it, and the rung at which it was
             made; −1 where there is none.
     """
@@ -155,7 +164,8 @@ class TemperingStats(AbstractRecord):
     slopes: SlopeSums | None
     steps: tuple[LogSum, LogSum] | None
     num_vanished: Int[Array, "*axes rung"] | None
-    controls: Float[Array, "*axes rung moment"] | None
+    bridges: tuple[LogSum, LogSum] | None
+    controls: Float[Array, "*axes rung control"] | None
     first_fault: tuple[Int[Array, "*chains"], Int[Array, "*chains"]]
 
     @classmethod
@@ -166,6 +176,7 @@ class TemperingStats(AbstractRecord):
         any_range: bool = True,
         with_slopes: bool = False,
         with_steps: bool = False,
+        with_bridges: bool = False,
         with_controls: bool = False,
     ) -> "TemperingStats":
         """Statistics of no draws.
@@ -176,6 +187,7 @@ class TemperingStats(AbstractRecord):
                 nats. If not, a rung with q(k | x) below 1e-38 at every draw counts as never reached, at half the cost.
             with_slopes: whether to keep what thermodynamic integration needs.
             with_steps: whether to keep what stepping stones need.
+            with_bridges: whether to keep what bridge sampling needs.
             with_controls: whether to keep the control variates of a move that gives them.
         """
         num_rungs = ladder.path.num_rungs
@@ -184,13 +196,16 @@ class TemperingStats(AbstractRecord):
         none = device_zeros((num_rungs,), jnp.int32)
         law = (ladder.path.betas, ladder.log_prior, ladder.log_z_guess)
         slopes = SlopeSums.empty(ladder) if with_slopes else None
-        steps = (LogSum.empty((num_rungs,)), LogSum.empty((num_rungs,))) if with_steps else None
+        steps, bridges = (
+            (LogSum.empty((num_rungs,)), LogSum.empty((num_rungs,))) if is_kept else None
+            for is_kept in (with_steps, with_bridges)
+        )
         num_vanished = none if with_steps else None
         controls = device_zeros((num_rungs, 4)) if with_controls else None
         no_fault = device_full((), -1, jnp.int32)
         return cls(
             posterior_sum, none, none, zero, zero, zero, zero, zero, zero, *law, slopes, steps, num_vanished,
-            controls, (no_fault, no_fault),
+            bridges, controls, (no_fault, no_fault),
         )  # fmt: skip
 
     def update(self, ladder: Ladder, draw: Draw, /) -> "TemperingStats":
@@ -214,14 +229,23 @@ class TemperingStats(AbstractRecord):
             num_nonfinite=self.num_nonfinite + ~is_finite,
             num_left_out=self.num_left_out + ~is_usable,
             slopes=None if self.slopes is None else self.slopes.update(ladder, draw, plain),
-            steps=None if self.steps is None else _with_steps(self.steps, ladder, draw),
+            steps=self._with_steps(ladder, draw),
             num_vanished=None if self.num_vanished is None else _with_vanished(self.num_vanished, ladder, draw),
+            bridges=self._with_bridges(ladder, draw),
             controls=self._with_control(ladder, draw),
             first_fault=tuple(
                 jnp.where(is_finite | (self.first_fault[0] >= 0), known, new)
                 for known, new in zip(self.first_fault, (self.num_draws, draw.origin), strict=True)
             ),
         )
+
+    def _with_steps(self, ladder: Ladder, draw: Draw) -> tuple[LogSum, LogSum] | None:
+        return self.steps and _with_ratios(self.steps, ladder, draw.origin, draw.log_f, lambda log_ratio: log_ratio)
+
+    def _with_bridges(self, ladder: Ladder, draw: Draw) -> tuple[LogSum, LogSum] | None:
+        return self.bridges and _with_ratios(
+            self.bridges, ladder, draw.origin, draw.log_f - ladder.log_z_guess, _log_share
+        )  # fmt: skip
 
     def _with_control(self, ladder: Ladder, draw: Draw) -> Float[Array, "rung moment"] | None:
         if self.controls is None:
@@ -230,7 +254,7 @@ class TemperingStats(AbstractRecord):
 
     def gathered(self, teams: Teams) -> "TemperingStats":
         added = ("posterior_sum", "visits", "origins", "num_draws", "num_nonfinite", "num_left_out", "steps")
-        sums = {name: teams.sums(getattr(self, name)) for name in (*added, "num_vanished", "controls")}
+        sums = {name: teams.sums(getattr(self, name)) for name in (*added, "num_vanished", "bridges", "controls")}
         laws = {name: teams.firsts(getattr(self, name)) for name in ("betas", "log_prior", "log_z_guess")}
         slopes = None if self.slopes is None else self.slopes.gathered(teams)
         return dataclasses.replace(self, slopes=slopes, **sums, **laws)
@@ -262,8 +286,9 @@ class TemperingStats(AbstractRecord):
             slope_reference=None if slopes is None else _only_row(slopes.reference),
             counted_slopes=None if slopes is None else widen(slopes.counted).astype(np.float64),
             weighted_slopes=None if slopes is None else widen(slopes.weighted).astype(np.float64),
-            log_steps=None if self.steps is None else np.stack([widen(side.log()) for side in self.steps], axis=-1),
+            log_steps=self.steps and np.stack([widen(side.log()) for side in self.steps], axis=-1),
             num_vanished=None if self.num_vanished is None else widen(self.num_vanished).astype(np.int64),
+            log_bridges=self.bridges and np.stack([widen(side.log()) for side in self.bridges], axis=-1),
             controls=None if self.controls is None else _finite_or_nan(widen(self.controls).astype(np.float64)),
             first_fault=Fault.first_of(np.stack(self.first_fault, axis=-1).reshape(-1, num_blocks, 2), num_draws),
         )

@@ -141,7 +141,7 @@ def slope_laws(path: RBMPath) -> tuple[np.ndarray, np.ndarray]:
 
 
 def stats_with_slopes_and_steps(path: RBMPath, log_prior: np.ndarray, log_z_guess: np.ndarray) -> BlockedStats:
-    """An infinitely long run on any RBM path, with all that thermodynamic integration and stepping stones keep."""
+    """An infinitely long run on any RBM path, with what thermodynamic integration, stepping stones and bridges keep."""
     log_f, (slopes, curvatures) = log_densities(path), slope_laws(path)
     count = 10**15
     law = joint_law(log_f, log_prior, log_z_guess) * count
@@ -150,6 +150,9 @@ def stats_with_slopes_and_steps(path: RBMPath, log_prior: np.ndarray, log_z_gues
     sums = np.einsum("vk,vkm->km", law, np.stack([off, off**2, curvatures], axis=2))[None, None]
     up = np.append(np.log((law[:, :-1] * np.exp(np.diff(log_f))).sum(axis=0)), -np.inf)
     down = np.append(-np.inf, np.log((law[:, 1:] * np.exp(-np.diff(log_f))).sum(axis=0)))
+    log_ratios = np.diff(log_f - log_z_guess)
+    bridge_up = np.append(np.log((law[:, :-1] * expit(log_ratios)).sum(axis=0)), -np.inf)
+    bridge_down = np.append(-np.inf, np.log((law[:, 1:] * expit(-log_ratios)).sum(axis=0)))
     none = np.zeros(1, np.int64)
     return BlockedStats(
         betas=np.asarray(path.betas, np.float64),
@@ -165,4 +168,5 @@ def stats_with_slopes_and_steps(path: RBMPath, log_prior: np.ndarray, log_z_gues
         counted_slopes=sums,
         weighted_slopes=sums.copy(),
         log_steps=np.stack([up, down], axis=1)[None, None],
+        log_bridges=np.stack([bridge_up, bridge_down], axis=1)[None, None],
     )

@@ -50,7 +50,9 @@ def _runs() -> dict[RunKind | str, Any]:
     draws = SimpleNamespace(features=SimpleNamespace(reduced_draws=lambda path: _draws()))
     fine = np.log(np.linspace(1, 2, 9) / np.linspace(1, 2, 9).sum())
     slopes = dataclasses.replace(_recording(), stats=_with_steps(_FINE_BETAS, fine, np.sin(np.arange(9.0))))
-    by_name = {name: TemperedRun(exact.small_path(), steps) for name in ("auto", "stepping_up", "stepping_down")}
+    by_name = {
+        name: TemperedRun(exact.small_path(), steps) for name in ("auto", "stepping_up", "stepping_down", "bridge")
+    }
     by_name |= {name: SimpleNamespace(path=None, recording=draws) for name in ("bar", "mbar")}
     by_name |= {name: TemperedRun(exact.small_path(), slopes) for name in METHODS if name.startswith("ti_")}
     return by_name | {

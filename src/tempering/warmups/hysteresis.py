@@ -16,9 +16,9 @@ from tempering.kernels import AbstractMove, AnnealState, AnnealUp, Position, Sim
 from tempering.kernels.anneal_back import AnnealBack
 from tempering.ladder import Ladder, StepLengths
 from tempering.ladder.betas import respaced_betas
-from tempering.sampling import AbstractStageKind, AbstractTemperedKind, Setup, Stage
+from tempering.sampling import AbstractStageKind, Setup, Stage
 from tempering.stats import AnnealRecord, AnnealWeights
-from tempering.warmups.annealed_start import annealing_ladder
+from tempering.warmups.annealed_start import Equilibrating, annealing_ladder
 from tempering.warmups.measuring import AbstractMeasuringWarmup, rungs_by_weight
 from tempering.warmups.starts import start_chains
 
@@ -54,12 +54,6 @@ class Falling(AbstractStageKind):
     label: ClassVar[str] = "annealing back"
     is_whole: ClassVar[bool] = True
     record: ClassVar[Any] = AnnealRecord
-
-
-class Equilibrating(AbstractTemperedKind):
-    """A short tempered run that corrects the guess of log Z."""
-
-    label: ClassVar[str] = "equilibrating"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,8 +10,7 @@ import numpy as np
 from tempering._continuity import is_continuous
 from tempering._device_arrays import device_array, device_full, device_zeros
 from tempering._errors import InputError, check_count
-from tempering._types import HostPerRung
-from tempering.estimators import Annealed, controlled_stepping, rts, stepping_stone
+from tempering.estimators import Annealed, bridge_sampling, controlled_bridge, rts
 from tempering.estimators.equilibration import equilibrated
 from tempering.kernels import AbstractMove, AbstractSizedMove, ClimbUp, Position, SimulatedTempering
 from tempering.ladder import AbstractPath, AbstractTwoEndedPath, Ladder, StepLengths
@@ -26,7 +25,6 @@ from tempering.warmups.starts import base_positions
 _MOST_NUMBERS = 2**22  # in the states of all particles, where chains are very many
 _ENOUGH_PARTICLES = 1000  # however large their states
 _MOST_SLOPES = 1000  # of particles at the base, which give the first step's length
-_MOST_APART = 1.0  # nats between stepping stones up and down that are both believed
 _OFFSETS = 2**30  # told apart from other uses of the key: the random numbers of resampling
 _COUNTS = (
     "stretch_steps", "num_particles", "num_gibbs_particles", "max_steps", "min_equilibration",
@@ -56,8 +54,8 @@ class Correcting(AbstractTemperedKind):
     tries_step_sizes: ClassVar[bool] = False
 
     def empty_record(self, stage: Stage, keep: Keep) -> TemperingRecord:
-        # With the steps that `method="auto"` keeps too, this stage and sampling share one compiled program.
-        return Sampling().empty_record(stage, dataclasses.replace(keep, steps=True))
+        # With the bridges that `method="auto"` keeps too, this stage and sampling share one compiled program.
+        return Sampling().empty_record(stage, dataclasses.replace(keep, bridges=True))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +66,7 @@ class SequentialStart(AbstractMeasuringWarmup):
     takes more steps. The particles are drawn anew in proportion to their weights when too few of them are effective
     (Del Moral, Doucet and Jasra 2006). Scales, correlations and step sizes of the move are learned on the way. A
     tempered run follows, whose length grows with the square of the ladder's, as the time to cross it does. Its
-    stepping stones correct log Ẑ.
+    bridges correct log Ẑ.
 
     ```python
     tp.estimate(model, warmup=tp.SequentialStart(step_length=0.1, num_particles=1000))
@@ -218,44 +216,22 @@ class SequentialStart(AbstractMeasuringWarmup):
 
 
 def corrected_guess(recording: Recording, ladder: Ladder) -> np.ndarray:
-    """A better guess of log Z, from stepping stones, or from RTS where a rung has no draws; else the old one.
+    """A better guess of log Z, from bridges, or from RTS where a rung has no draws; else the old one.
 
-    Stepping stones use the draws at each rung for themselves, so they do not wait for chains to cross the ladder. RTS
-    would: before that it sees where the chains started, and claims a small error. Controls are used if there are any.
+    Bridges use the draws at each rung for themselves, so they do not wait for chains to cross the ladder. RTS would:
+    before that it sees where the chains started, and claims a small error. Controls are used if there are any. No draw
+    counts for more than another in a bridge, not even one whose chain was started at a rung at which its state is next
+    to impossible.
 
     Args:
-        recording: What a tempered run kept, with steps.
+        recording: What a tempered run kept, with bridges.
         ladder: The ladder with the guess so far.
     """
     guess = np.asarray(ladder.log_z_guess, np.float64)
     stats = equilibrated(recording.stats)
-    up, down = (stepping_stone(stats, direction).values for direction in ("up", "down"))
-    both = None if stats.controls is None else controlled_stepping(stats).values
-    candidates = (joined_stones(up, down, guess, both), rts(stats).values, guess)
+    bridged = bridge_sampling if stats.controls is None else controlled_bridge
+    candidates = (bridged(stats).values, rts(stats).values, guess)
     return next(values for values in candidates if np.isfinite(values).all())
-
-
-def joined_stones(
-    up: HostPerRung, down: HostPerRung, guess: HostPerRung, both: HostPerRung | None = None
-) -> HostPerRung:
-    """Stepping stones up and down together, except for steps at which they differ by more than a nat.
-
-    A rare state has then decided one of them: next to a prior under which the likelihood has a very long tail, as where
-    the scale of the noise may be near 0, or where a chain was started at a rung at which its state is next to
-    impossible. Stones down can then be hundreds of nats off. The middle one of the two and the guess is taken at such a
-    step.
-
-    Args:
-        up: log Z by stepping stones up.
-        down: The same by stepping stones down.
-        guess: log Z as it was guessed before.
-        both: log Z by both; their mean by default.
-    """
-    joined = np.array((up + down) / 2 if both is None else both)
-    steps = np.diff([up, down, guess], axis=1)
-    is_rare = np.abs(steps[0] - steps[1]) > _MOST_APART
-    joined[1:] += np.cumsum(np.where(is_rare, np.median(steps, axis=0) - np.diff(joined), 0.0))
-    return joined
 
 
 def _locally_tuned(move: AbstractMove, tuning: Tuning | None) -> AbstractMove:

@@ -16,7 +16,7 @@ from tempering._threefry import straight_key
 from tempering._types import HostPerRung, Key, PerRung, Rung, Scalar
 from tempering.kernels import AbstractGibbsPath
 from tempering.models.pairwise.graph import Graph, colour_classes, find_torus
-from tempering.models.pairwise.sites import AbstractSites
+from tempering.models.pairwise.sites import AbstractSites, Spins
 from tempering.paths import AbstractBasedPath, AbstractLinearPath
 from tempering.paths.linear import float32_betas
 
@@ -172,6 +172,7 @@ class PairPath(AbstractLinearPath, AbstractBasedPath, AbstractGibbsPath):
         betas: inverse temperatures, from 0 to 1.
         site_at: the site at each place; classes are padded with copies of site 0.
         place_of: the place of each site.
+        has_one_field: whether spins on a torus have the same h and h⁰ at all sites, so that few odds are possible.
     """
 
     bonds: AbstractBonds
@@ -180,6 +181,7 @@ class PairPath(AbstractLinearPath, AbstractBasedPath, AbstractGibbsPath):
     betas: PerRung
     site_at: Int[Array, "class width"]
     place_of: Int[Array, " site"]
+    has_one_field: bool = eqx.field(static=True, default=False)
 
     @classmethod
     def create(cls, graph: Graph, fields: np.ndarray, base: AbstractSites, betas: HostPerRung) -> "PairPath":
@@ -208,6 +210,7 @@ class PairPath(AbstractLinearPath, AbstractBasedPath, AbstractGibbsPath):
             base=base,
             site_at=device_array(site_at, np.int32),
             place_of=device_array(place_of, np.int32),
+            has_one_field=isinstance(bonds, TorusBonds) and isinstance(base, Spins) and _is_one(fields, base.fields),
             **arrays,
         )
 
@@ -238,16 +241,42 @@ class PairPath(AbstractLinearPath, AbstractBasedPath, AbstractGibbsPath):
         beta, places = self.betas[rung], Places(self.site_at, self.place_of)
         fields, at_base = (self.bonds.by_class(part, places) for part in (self.fields, self.base.fields))
 
-        def draw(colour, pull, uniforms):
-            return self.base.draw(uniforms, beta * (fields[colour] + pull) + (1 - beta) * at_base[colour])
+        def field(colour, pull):
+            return beta * (fields[colour] + pull) + (1 - beta) * at_base[colour]
 
-        return self.bonds.swept(x, places, self.base.encode, uniforms, draw)
+        def draw(colour, pull, uniforms):
+            return self.base.draw(uniforms, field(colour, pull))
+
+        drawn = self._drawn_by_table(lambda pull: field(0, pull)[:1]) if self.has_one_field else draw
+        return self.bonds.swept(x, places, self.base.encode, uniforms, drawn)
+
+    def _drawn_by_table(self, field: Callable[[Array], Array]) -> Draw:
+        """New spins from the odds of each sum of four neighbours: one exponential for a sum, not for a site."""
+        assert isinstance(self.bonds, TorusBonds)
+        assert isinstance(self.base, Spins)
+        spins, low, coupling = self.base, self.base.low, self.bonds.coupling
+        sums = jnp.arange(4 * low, 5, 1 - low, jnp.float32)
+        odds = jnp.concatenate([spins.odds(field(coupling * total)) for total in sums])
+        between = coupling**2 * (sums[1:] + sums[:-1]) / 2  # in the order of sums for either sign of the coupling
+
+        def draw(colour, pull, uniforms):
+            chosen = odds[0]
+            for edge, above in zip(between, odds[1:], strict=True):
+                chosen = jnp.where(coupling * pull[:, 0] > edge, above, chosen)
+            return spins.valued(uniforms < chosen)
+
+        return draw
 
 
 def _even_torus(graph: Graph) -> tuple[int, int, float] | None:
     """Rows, columns and coupling of a graph that is a periodic lattice with even sides, of 4 or more."""
     found = find_torus(graph)
     return found if found is not None and min(found[:2]) > 2 and found[0] % 2 == found[1] % 2 == 0 else None
+
+
+def _is_one(*fields: Any) -> bool:
+    """Whether each of these is the same at all sites."""
+    return all(np.ptp(np.asarray(each), axis=0).max() == 0 for each in fields)
 
 
 def _checkerboard(rows: int, columns: int) -> list[np.ndarray]:

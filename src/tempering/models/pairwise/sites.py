@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Num
+from jaxtyping import Array, Bool, Float, Int, Num
 
 from tempering._threefry import straight_key
 from tempering._types import Key, Scalar
@@ -51,7 +51,14 @@ class Spins(AbstractSites):
         return jnp.asarray(x, jnp.float32)[..., None]
 
     def draw(self, uniforms: Float[Array, " site"], fields: Float[Array, "site 1"]) -> Float[Array, " site"]:
-        is_up = uniforms < jax.nn.sigmoid((1 - self.low) * fields[:, 0])
+        return self.valued(uniforms < self.odds(fields))
+
+    def odds(self, fields: Float[Array, "site 1"]) -> Float[Array, " site"]:
+        """The probability of the value 1 in these fields."""
+        return jax.nn.sigmoid((1 - self.low) * fields[:, 0])
+
+    def valued(self, is_up: Bool[Array, " site"]) -> Float[Array, " site"]:
+        """1 where a spin is up, and `low` elsewhere."""
         return jnp.where(is_up, 1.0, float(self.low)).astype(jnp.float32)  # also where JAX's default is float64
 
     def log_z(self) -> float:

@@ -1,0 +1,72 @@
+"""Chains that walk at the target alone: how far its tails reach beyond those of the base."""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from tempering._device_arrays import device_array
+from tempering._types import Key
+from tempering.kernels import AbstractKernel, positions_at_target
+from tempering.ladder import Ladder
+from tempering.sampling.chains import run_chains
+from tempering.stats import MAX_BLOCK_STEPS, WeightedDraws
+
+_NUM_STEPS = 2 * MAX_BLOCK_STEPS  # of each chain
+_APART = 50  # steps between states that are looked at: next to each other they are nearly the same
+_ELSEWHERE = -1e5  # log r_k of the other rungs, so low that no chain ever goes there
+_KEY = 2**23  # folded into the key of a stage, out of the way of its steps
+
+
+class TargetWalk(NamedTuple):
+    """What chains that walked at the target saw.
+
+    Attributes:
+        log_rises: log f at the target less log f at the base, at states of the second half.
+        num_moves: Moves of all chains together.
+    """
+
+    log_rises: Float[np.ndarray, "chain draw"]
+    num_moves: int
+
+
+def walk_at_target(
+    key: Key, ladder: Ladder, kernel: AbstractKernel, record: Any, draws: WeightedDraws, num_chains: int
+) -> TargetWalk | None:
+    """Walk from draws of the target at its rung, if they leave it open whether the base has lighter tails.
+
+    Let s = log f − log base. If its right tail under the target is heavier than exponential, E[exp(t s)] is infinite
+    for every t > 0. The weights exp((1 − β) s) that lead from the density at β to the target then have no variance at
+    any β < 1, and a tempered run misses what lies in the tails until it has been there. What it has seen may end
+    before. Moves at the target alone do not come back from there to lower rungs, so that they see more of the tails.
+    Where s has no tail to the right among the draws of the run, the base is wide enough, and nobody walks.
+
+    It is the law of the run with other weights of the rungs, so that the program of its sampling is used again.
+
+    Args:
+        key: The key of a stage.
+        ladder: The law that was sampled.
+        kernel: How chains moved.
+        record: What a chain keeps of a block, with states, before any draw.
+        draws: The states of the run.
+        num_chains: How many chains are to walk.
+
+    Returns:
+        What they saw; None where nobody walked.
+    """
+    if not draws.skewness_of_rises > 0:
+        return None
+    x = draws.resampled(num_chains)
+    states = kernel.prepared(ladder.path, positions_at_target(ladder.path, x))
+    log_prior = np.full(ladder.path.num_rungs, _ELSEWHERE)
+    log_prior[-1] = 0.0
+    alone = dataclasses.replace(ladder, log_prior=device_array(log_prior))
+    blocks = run_chains(
+        jax.random.fold_in(key, _KEY), alone, kernel, record, states,
+        num_steps=_NUM_STEPS, block_steps=MAX_BLOCK_STEPS, joins_chains=True,
+    )  # fmt: skip
+    *_, last = blocks
+    seen = last.record.on_host().states
+    return TargetWalk(seen.log_rises[:, ::_APART], num_chains * _NUM_STEPS)
