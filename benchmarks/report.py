@@ -152,7 +152,8 @@ def by_default(title: str, name: str, text: str) -> str:
 
 def auto_readings() -> str:
     content = load("auto_readings")
-    names = ("auto", "rts", "bridge", "stepping_up", "stepping_down", "ti_trapezoid", "ti_rb")
+    known = ("auto", "rts", "bridge", "stepping_up", "stepping_down", "ti_trapezoid", "ti_rb")
+    names = [name for name in known if all(name in row for row in content["summaries"].values())]
     rows = [
         [
             problem, *(number(row[name]) for name in names), f"{row['auto_to_best']:.2f}", f"{row['rts_to_auto']:.2f}",
