@@ -1,6 +1,6 @@
 """Do intervals hold with few and with very many chains? Salakhutdinov's 784×500 RBM, whose log Z is known to ± 0.01.
 
-    python experiments/many_chains.py [--seeds 100] [--jobs 1]
+    python experiments/many_chains.py [--seeds 100] [--jobs 1] [--only "1000 chains × 1000"]
 
 Prints a table and writes benchmarks/results/many_chains.json. Meant for a GPU. Seeds start at 6000, apart from those on
 which anything was chosen.
@@ -26,25 +26,30 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
     parser.add_argument("--jobs", type=int, default=1, help="processes that share the seeds")
     parser.add_argument("--rows", type=Path, help="write the runs there, and no table")
+    parser.add_argument("--only", default="", help="how a setting's name begins: print its line, and write no table")
     arguments = parser.parse_args()
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
     if arguments.jobs > 1:
-        rows = repeats.in_seed_ranges(__file__, seeds, arguments.jobs, [])
+        rows = repeats.in_seed_ranges(__file__, seeds, arguments.jobs, ["--only", arguments.only])
     else:
-        rows = runs_of(seeds, arguments.rows)
+        rows = runs_of(seeds, arguments.rows, arguments.only)
     if arguments.rows is None:
         summaries = {name: summary(part) for name, part in rows.items()}
         summaries["all"] = summary([row for part in rows.values() for row in part])
         repeats.print_table(summaries)
-        repeats.write("many_chains", summaries, rows)
+        if not arguments.only:
+            repeats.write("many_chains", summaries, rows)
 
 
-def runs_of(seeds: range, file: Path | None) -> dict[str, list[dict[str, Any]]]:
+def runs_of(seeds: range, file: Path | None, only: str) -> dict[str, list[dict[str, Any]]]:
     """All runs by setting. What there is goes to the file after each, so that a study that is cut short leaves it."""
     rbm, base = tp.load(repeats.DATA / "rbm_mnist_cd25_500.npz"), repeats.mnist_base()
     rows: dict[str, list[dict[str, Any]]] = {}
     for num_chains, num_sweeps in SETTINGS:
-        part = rows.setdefault(f"{num_chains} chains × {num_sweeps} sweeps", [])
+        name = f"{num_chains} chains × {num_sweeps} sweeps"
+        if not name.startswith(only):
+            continue
+        part = rows.setdefault(name, [])
         for seed in seeds:
             result = tp.estimate(
                 rbm, base, seed=seed, num_chains=num_chains, num_sweeps=num_sweeps, progress=False

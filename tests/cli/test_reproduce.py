@@ -38,6 +38,10 @@ def test_wrong_names_and_missing_data_are_one_line(tempering, tmp_path, monkeypa
     assert (status, out) == (2, "")
     assert "choose fig1, fig2" in err
     assert not (tmp_path / "figures").exists()
+    (tmp_path / "file").write_text("")
+    status, out, err = tempering("reproduce", "fig1", "--out", tmp_path / "file", "--data-dir", tmp_path)
+    assert (status, out) == (2, "")
+    assert "cannot be used as a directory" in err
     monkeypatch.setattr("urllib.request.urlopen", _no_network)
     status, out, err = tempering(
         "reproduce", "fig1", "--quick", "--quiet", "--data-dir", tmp_path, "--out", tmp_path, "--devices", 2

@@ -36,7 +36,10 @@ def reproduce_command(
     from tempering.paper import FIGURES, Setting, datasets
 
     setting = Setting(data_dir or datasets.default_directory(), quick, (lambda line: None) if quiet else common.say)
-    out.mkdir(parents=True, exist_ok=True)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--out {out} cannot be used as a directory: {error.strerror}. Choose another.") from None
     with common.Interrupts(at_once=True):
         for name in _NAMES if figure == "all" else [figure]:
             started = time.perf_counter()

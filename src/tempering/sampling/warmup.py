@@ -13,8 +13,8 @@ from tempering.diagnosis.stopping import first_look
 from tempering.kernels import AbstractMove, SimulatedTempering
 from tempering.ladder import Ladder, LadderRule
 from tempering.sampling.stage import AbstractStageKind, Sampling, Stage, blank_positions
-from tempering.stats import MOST_ALONE
 
+MOST_SPREAD = 128  # chains; more of them begin at the base where they may
 _CROSSED = 0.25  # of the steps that a chain needs for a round trip; shorter runs would mostly be rests of tours
 
 
@@ -30,7 +30,7 @@ class Setup:
         num_steps: Steps per chain of sampling, after the warm-up; None where the length of the ladder decides.
         budget: Steps per chain in all, the warm-up included; `num_steps` does not count where it is given.
         is_late: Whether the time is up: a warm-up then goes to sampling as soon as it can.
-        may_begin_at_base: Whether very many chains may begin sampling at the base, see `sampling_after`. Not where
+        may_begin_at_base: Whether many chains may begin sampling at the base, see `sampling_after`. Not where
             single draws are kept, since the first ones are then not yet spread over the rungs.
     """
 
@@ -46,16 +46,17 @@ class Setup:
     def sampling_after(self, stage: Stage, ladder: Ladder, states: Any) -> Stage:
         """The stage of sampling that follows a warm-up's last stage.
 
-        The bias that a start leaves does not fall with the number of chains, but the error does. So very many chains
-        begin with exact draws of the base instead, and end so, see `tempering.sampling.finishing`. That is somewhat
-        noisier than a start spread over the rungs, which fewer chains keep; so do chains on ladders that are too long
-        to be crossed in the time.
+        The bias that a start leaves does not fall with the number of chains, but the error does. Chains whose starts
+        descend from the same particles also share an error that their scatter does not show. So many chains begin with
+        exact draws of the base instead, and end so, see `tempering.sampling.finishing`. That is somewhat noisier than a
+        start spread over the rungs, which fewer chains keep; so do chains on ladders that are too long to be crossed in
+        the time.
         """
         num_steps = first_look(stage.warmup.length) if self.num_steps is None else self.num_steps
         if self.budget is not None:
             num_steps = max(1, self.budget - stage.spent().num_steps)
         move = stage.move if isinstance(stage.kernel, SimulatedTempering) else self.move
-        is_many = self.may_begin_at_base and self.num_chains > MOST_ALONE and move.redraws_base and not self.is_late
+        is_many = self.may_begin_at_base and self.num_chains > MOST_SPREAD and move.redraws_base and not self.is_late
         at_base = is_many and num_steps >= _CROSSED * first_look(stage.warmup.length)
         if at_base:
             states = dataclasses.replace(states, rung=device_zeros((self.num_chains,), jnp.int32))  # x is drawn there
