@@ -33,7 +33,6 @@ def test_contributions_may_be_as_skewed_as_exponential_ones(num_large, num_chain
     assert (found is not None) is is_heavy
     if found is not None:
         assert found.verdict is Verdict.HEAVY_TAILS
-        assert "tp.Student" in found.cure
         assert "num_sweeps=2000" in found.cure
 
 

@@ -145,3 +145,11 @@ def test_a_model_needs_a_path_and_a_move():
 
     with pytest.raises(TypeError, match="path"):
         Half()
+
+
+def test_what_to_do_about_heavy_tails_depends_on_whether_the_base_can_be_chosen():
+    """A posterior is tempered from its prior. Kills: advice to take another base there."""
+    density = tp.LogDensity(lambda x: -jnp.sum(x**2), tp.Normal(jnp.zeros(2)))
+    posterior = tp.Posterior(lambda x: -jnp.sum(x**2), tp.Normal(jnp.zeros(2)))
+    assert "tp.Student" in density.advice(tp.Verdict.HEAVY_TAILS)
+    assert "non-centre" in posterior.advice(tp.Verdict.HEAVY_TAILS)

@@ -33,6 +33,7 @@ class AbstractDensity(AbstractModel):
     divergent_advice: ClassVar[str] = (
         "take a smaller step, `move=tp.HMC(0.01)`, or choose coordinates whose scale is the same everywhere"
     )
+    tails_advice: ClassVar[str] = "take a base with heavier tails than the target's, such as `tp.Student`"
 
     def move(self) -> AbstractMove:
         return HMC()
@@ -60,6 +61,8 @@ class AbstractDensity(AbstractModel):
     def advice(self, verdict: Verdict) -> str | None:
         if verdict is Verdict.DIVERGENT:
             return self.divergent_advice
+        if verdict is Verdict.HEAVY_TAILS:
+            return self.tails_advice
         if verdict is not Verdict.FROZEN or not self.move().needs_gradient:
             return super().advice(verdict)
         return (
@@ -99,6 +102,9 @@ class AbstractPosterior(AbstractUserDensity):
     divergent_advice: ClassVar[str] = (
         "non-centre hierarchical parameters (θ = μ + τ z), or tighten the priors. If that is not enough, take a "
         "smaller step, `move=tp.HMC(0.01)`"
+    )
+    tails_advice: ClassVar[str] = (
+        "non-centre hierarchical parameters (θ = μ + τ z), or give parameters that the data move far away a wider prior"
     )
 
     def advice(self, verdict: Verdict) -> str | None:
