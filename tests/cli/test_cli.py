@@ -19,7 +19,7 @@ import scipy.io
 import tempering as tp
 from tempering import _memory
 from tempering.api.settings import read_seconds
-from tempering.cli import common
+from tempering.cli import common, main
 
 KEYS = {
     *("log_z", "std_error", "interval", "verdict", "method", "num_chains", "num_sweeps", "num_rungs"),
@@ -439,3 +439,16 @@ def test_ctrl_c_without_a_directory(estimate, files, monkeypatch):
     monkeypatch.setattr("tempering.estimate", interrupting(2))
     assert estimate(files / "easy.npz", *QUICK) == (130, "", "")
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_interrupted_command_leaves_without_the_interpreters_end(monkeypatch):
+    """Which may crash while a program is being compiled. Kills: `sys.exit` after Ctrl-C."""
+    left = []
+    monkeypatch.setattr("tempering.cli.processes.leave", left.append)
+    monkeypatch.setattr("tempering.cli.app", _interrupted)
+    main()
+    assert left == [130]
+
+
+def _interrupted(*arguments, **settings):
+    raise KeyboardInterrupt

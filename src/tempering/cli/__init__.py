@@ -2,7 +2,7 @@
 
 import os
 import sys
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 # Before JAX is loaded, which reads it then: on CPUs, XLA calls each compiled program that it loads from the cache an
 # error, for lack of tuning flags that are no features of a CPU. What JAX itself has to say is still heard.
@@ -61,16 +61,10 @@ def main() -> None:
     except _UsageError as error:
         refuse(error.format_message())
     except StoppedAtOnce as stopped:
-        _exit_at_once(stopped.args[0])
+        processes.leave(stopped.args[0])  # the interpreter's own end may crash while a program is being compiled
     except KeyboardInterrupt:
-        _exit_at_once(EXIT_INTERRUPTED)
+        processes.leave(EXIT_INTERRUPTED)
     except Exception as error:
         if processes.are_several():
             processes.leave_after(error)
         raise
-
-
-def _exit_at_once(status: int) -> NoReturn:
-    if processes.are_several():
-        processes.leave(status)
-    sys.exit(status)
