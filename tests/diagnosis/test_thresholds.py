@@ -203,7 +203,7 @@ def mixed_pull(off: float) -> bool:
 
     scores = object.__new__(Scores)
     object.__setattr__(scores, "by_run", np.zeros((2, 11, 3)))
-    return mixed_guesses._disagreement(scores) is not None
+    return mixed_guesses._disagreement(scores, rounding=0.0) is not None
 
 
 def mixed_overlap(num_shared: float) -> bool:
@@ -260,7 +260,7 @@ def coarse(missed: float) -> tuple[bool, ...]:
         thermodynamic._Discretisation(np.array([0.0, missed]), 0.0),
         thermodynamic._Discretisation(np.zeros(2), missed),
     )
-    return found(*(curve.finding(1.0) for curve in curves))
+    return found(*(curve.finding(1.0, rounding=0.0) for curve in curves))
 
 
 # --- the tracker ---

@@ -13,6 +13,7 @@ from tempering.diagnosis.divergence import MIN_RISE as MIN_RISE
 from tempering.diagnosis.divergence import divergent
 from tempering.diagnosis.knots import Knot, RungChain, rung_chain
 from tempering.diagnosis.rung_flow import merge_rungs
+from tempering.diagnosis.tails import MAX_TAIL as MAX_TAIL
 from tempering.diagnosis.tails import heavy_contributions
 from tempering.diagnosis.witnesses import MAX_MISSED as MAX_MISSED
 from tempering.estimators import Annealed, LogZ, equilibrated, equilibrated_rts, uncertainty
