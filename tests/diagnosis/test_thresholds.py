@@ -306,7 +306,7 @@ def iteration_with_noise(ratio: float) -> bool:
 THRESHOLDS = (
     Threshold(checks, "MIN_ROUND_TRIPS", beside(needs_more, (0.95, 20), (1.05, 20)), DOWN),
     Threshold(checks, "MIN_TOTAL_ROUND_TRIPS", beside(needs_more, (2.4, 4), (2.6, 4)), DOWN),
-    Threshold(checks, "_SWEEPS_MARGIN", lambda: (checks.missing_length(round_trips(0.5)),), (2.6,)),
+    Threshold(checks, "_MARGIN", lambda: (checks.missing_length(round_trips(0.5, 50)),), (2.4,)),
     Threshold(checks, "_UNKNOWN", lambda: ("num_sweeps=4000`" in advised_sweeps((0, 50, 50)),), (True,)),
     Threshold(checks, "MAX_DISAGREEMENT", beside(disagrees, 3.9, 4.1), UP),
     Threshold(checks, "MIN_ACCEPTANCE", beside(frozen, 0.049, 0.051), DOWN),

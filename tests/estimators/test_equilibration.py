@@ -11,7 +11,7 @@ import tempering as tp
 from tempering import Verdict
 from tempering.estimators import equilibrated_rts, rts
 from tempering.estimators.equilibration import equilibrated, find_equilibration
-from tempering.estimators.uncertainty import Errors, error_by_groups, error_by_tours
+from tempering.estimators.uncertainty import Errors, error_by_groups, error_by_tours, widening_by_skewness
 from tempering.stats import BlockedStats, Recording, Tours, Travel
 
 CHAINS, BLOCKS, DRAWS = 50, 20, 40
@@ -146,12 +146,14 @@ def test_where_an_end_was_never_seen_nothing_breaks():
     assert np.isnan(error_by_groups(dataclasses.replace(stats, log_sums=log_sums))[0])
 
 
-def test_an_equilibrated_run_keeps_the_value_of_rts_and_its_error_but_for_the_bias():
+def test_an_equilibrated_run_keeps_the_value_of_rts_and_its_error_but_for_bias_and_skewness():
     stats = blocked(noise(5))
     plain, answer = rts(stats), equilibrated_rts(recorded(stats))
     assert find_equilibration(stats).first_block == 0
     np.testing.assert_array_equal(answer.values, plain.values)
-    np.testing.assert_allclose(answer.std_errors, np.hypot(plain.std_errors, plain.biases), rtol=1e-12)
+    skewing = widening_by_skewness(plain.skewness[-1], plain.dof)
+    assert skewing > 1
+    np.testing.assert_allclose(answer.std_errors, skewing * np.hypot(plain.std_errors, plain.biases), rtol=1e-12)
     assert answer.findings == ()
     assert answer.num_cut == 0
 
@@ -235,7 +237,8 @@ def test_a_disputed_error_is_widened_and_said():
     answer = equilibrated_rts(recorded(stats, some_tours(rows)))
     assert answer.verdict is Verdict.UNSURE
     assert "by tours" in answer.findings[0].seen
-    assert answer.std_error == pytest.approx(error_by_tours(some_tours(rows)), rel=1e-3)
+    by_tours = answer.errors.skewing * error_by_tours(some_tours(rows))
+    assert answer.std_error == pytest.approx(by_tours, rel=1e-3)
     assert equilibrated_rts(recorded(stats)).verdict is Verdict.GOOD
 
 

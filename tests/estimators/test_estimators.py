@@ -12,7 +12,13 @@ import exact
 import tempering as tp
 from tempering.estimators.equilibration import drift_between_halves
 from tempering.estimators.stationary import stationary_law
-from tempering.estimators.uncertainty import independent_parts, uncertainty_by_jackknife, uncertainty_of_log_ratio
+from tempering.estimators.uncertainty import (
+    Errors,
+    independent_parts,
+    uncertainty_by_jackknife,
+    uncertainty_of_log_ratio,
+    widening_by_skewness,
+)
 from tempering.stats import TransitionSums
 
 TOLERANCE = 1e-10
@@ -172,16 +178,33 @@ def test_student_interval():
 
 
 @pytest.mark.parametrize("skewness", [-3.0, -0.4, 0.4, 3.0])
-def test_a_skewed_interval_inverts_halls_transformation(skewness):
-    """g at both ends gives back the Student quantiles. Kills: λ with the wrong sign, n for √n, ends exchanged."""
-    dof, level = 24, 0.9
+def test_the_longer_side_of_an_interval_inverts_halls_transformation(skewness):
+    """g at its end gives back the Student quantile; the other side is Student's.
+
+    Kills: λ with the wrong sign, n for √n, ends exchanged, a side that is made shorter.
+    """
+    dof, level, quantile = 24, 0.9, 1.7109  # t(0.95, 24) from a table
     answer = tp.LogZ("rts", np.array([0.0, 7.0]), np.full(2, 0.5), np.zeros(2), np.full(2, skewness), dof)
     t = (7.0 - np.array(answer.interval_at(level))) / 0.5
     k = skewness / np.sqrt(dof + 1)
     g = t + k * t**2 / 3 + k**2 * t**3 / 27 + k / 6
-    np.testing.assert_allclose(g, [1.7109, -1.7109], atol=1e-4)  # t(0.95, 24) from a table
-    low, high = answer.interval_at(level)
-    assert (high - 7.0 > 7.0 - low) == (skewness > 0)  # rare large contributions: the truth may well lie above
+    longer = 1 if skewness > 0 else 0  # rare large contributions: the truth may well lie above
+    assert abs(g[longer]) == pytest.approx(quantile, abs=1e-4)
+    assert abs(t[1 - longer]) == pytest.approx(quantile, abs=1e-4)
+    assert abs(t[longer]) > quantile
+
+
+@pytest.mark.parametrize("skewness", [0.0, 2.5, np.nan])
+def test_a_reported_error_is_half_its_interval_in_student_quantiles(skewness):
+    """Kills: an interval that is widened twice, a standard error that does not count skewness, NaN for no skewness."""
+    dof = 99
+    errors = Errors(0.5, 0.5, 0.5, 0.0, 0.0, skewing=widening_by_skewness(skewness, dof))
+    total = errors.total(np.full(2, 0.5), np.zeros(2), np.zeros(2))
+    answer = tp.LogZ("rts", np.array([0.0, 7.0]), total, np.zeros(2), np.full(2, skewness), dof, errors=errors)
+    low, high = answer.interval
+    assert (high - low) / 2 == pytest.approx(1.9842 * answer.std_error, abs=1e-4)  # t(0.975, 99) from a table
+    assert (high - low) / 2 == pytest.approx(1.9842 * 0.5, abs=1e-4) or skewness > 0
+    assert 7.0 - low == pytest.approx(1.9842 * 0.5, abs=1e-4)
 
 
 def test_skewness_is_that_of_what_each_unit_contributes():

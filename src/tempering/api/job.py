@@ -156,7 +156,7 @@ class Job:
         errors, trips = answer.errors, round_trips(stage.complete_recording.stats)
         look = Look(
             num_sweeps, stage.done - num_sweeps, answer.std_error, diagnosis.findings,
-            None if errors is None else errors.chains, missing_length(trips),
+            None if errors is None else errors.skewing * errors.chains, missing_length(trips),
         )  # fmt: skip
         return answer, diagnosis, look
 

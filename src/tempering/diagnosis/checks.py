@@ -32,7 +32,7 @@ MAX_DISAGREEMENT = 4.0  # standard errors between the run and its annealing pass
 MIN_ACCEPTANCE = 0.05  # of the moves at any rung
 _FEW_MOVES = 100  # a rung with fewer is not judged by its moves
 _UNKNOWN = 10.0  # times as many sweeps, where nothing says how many would do
-_SWEEPS_MARGIN = 1.3  # on the sweeps that STUCK asks for: round trips are counted with an error themselves
+_MARGIN = 1.0  # standard deviations of a count of round trips, on the sweeps that STUCK asks for
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,7 +149,10 @@ def round_trips(stats: BlockedStats) -> Float[np.ndarray, " chain"]:
 
 
 def missing_length(trips: Float[np.ndarray, " chain"]) -> float:
-    """How many times as long a run must be for enough round trips, with a margin; below 1 if it is long enough.
+    """How many times as long a run must be for enough round trips, with a margin.
+
+    Trips are taken to grow with the length. In fact the first ones take longer, since a chain must reach an end of the
+    ladder before they count.
 
     Args:
         trips: The round trips of each chain.
@@ -158,7 +161,10 @@ def missing_length(trips: Float[np.ndarray, " chain"]) -> float:
         The factor; 10 if there was no round trip at all.
     """
     each, total = float(trips.mean()), float(trips.sum())
-    return 10.0 if total == 0 else _SWEEPS_MARGIN * max(MIN_ROUND_TRIPS / each, MIN_TOTAL_ROUND_TRIPS / total)
+    if total == 0:
+        return 10.0
+    margin = 1 + _MARGIN / np.sqrt(total)  # counts have a relative error of at most 1/√total or so
+    return float(margin * max(MIN_ROUND_TRIPS / each, MIN_TOTAL_ROUND_TRIPS / total))
 
 
 def occupancy(stats: BlockedStats) -> HostPerRung:

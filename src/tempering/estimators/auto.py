@@ -13,8 +13,9 @@ from tempering.estimators.inputs import not_kept
 from tempering.estimators.log_z import LogZ
 from tempering.estimators.rts_after_equilibration import rts_after, unsure
 from tempering.estimators.tempered import rts
-from tempering.estimators.uncertainty import MIN_UNITS, Errors, scatter_of_groups
+from tempering.estimators.uncertainty import MIN_UNITS, Errors, scatter_of_groups, widening_by_skewness
 from tempering.stats import BlockedStats, Recording
+from tempering.verdicts import without_none
 
 
 def auto(recording: Recording, *, log_z_base: float = 0.0) -> LogZ:
@@ -24,8 +25,9 @@ def auto(recording: Recording, *, log_z_base: float = 0.0) -> LogZ:
     minimise the variance at the target, by the scatter of chains. The same weights hold at every rung. RTS sees how
     often chains are at each end of the ladder, bridges see the draws within each rung; which has the smaller error
     depends on the run. `controlled_bridge` is there where moves give control variates; elsewhere v = 1 − w. The
-    standard error counts the choice of weights, the drift that remains and the bias. As for `equilibrated_rts` it is
-    widened, with UNSURE, where groups of chains or tours give a much larger one. Tours are those of RTS, in proportion.
+    standard error counts the choice of weights, the drift that remains, the bias and the skewness. As for
+    `equilibrated_rts` it is widened, with UNSURE, where groups of chains or tours give a much larger one. Tours are
+    those of RTS, in proportion.
 
     ```python
     answer = auto(result.recording, log_z_base=path.log_z_base())
@@ -59,19 +61,23 @@ def auto(recording: Recording, *, log_z_base: float = 0.0) -> LogZ:
             by_rts, method="auto", readings=readings, weights=(1.0, *[0.0] * (len(readings) - 1))
         )
     joined = combination(list(readings))
-    uncertainty = joined.uncertainty
+    answer = LogZ.from_uncertainty("auto", joined.values, joined.uncertainty, keep_influences=True)
     drift = _drift(recording.stats, joined, start.drift)
-    errors = _errors(stats, joined, by_rts, drift)
-    widened = np.sqrt((uncertainty.std_error * errors.widening) ** 2 + drift**2 + uncertainty.bias**2)
+    errors = _errors(stats, joined, answer, by_rts, drift)
+    widened = errors.total(answer.std_errors, drift, answer.biases)
     num_sweeps = recording.stats.num_sweeps
-    found = (
+    found = without_none(
         disagreement(list(readings), float(widened[-1])),
-        unsure(errors, len(joined.influences), float(uncertainty.skewness[-1]), num_sweeps),
+        unsure(errors, len(joined.influences), float(answer.skewness[-1]), num_sweeps),
     )
-    answer = LogZ.from_uncertainty("auto", joined.values, uncertainty, found, keep_influences=True)
-    weights = tuple(float(weight) for weight in joined.weights)
     return dataclasses.replace(
-        answer, std_errors=widened, errors=errors, num_cut=by_rts.num_cut, readings=readings, weights=weights
+        answer,
+        std_errors=widened,
+        findings=(*answer.findings, *found),
+        errors=errors,
+        num_cut=by_rts.num_cut,
+        readings=readings,
+        weights=tuple(float(weight) for weight in joined.weights),
     )
 
 
@@ -107,19 +113,18 @@ def _drift(stats: BlockedStats, joined: Combination, drift_of_rts: HostPerRung) 
     return beyond_noise(change, joined.influences - later.influences)
 
 
-def _errors(stats: BlockedStats, joined: Combination, by_rts: LogZ, drift: HostPerRung) -> Errors:
+def _errors(stats: BlockedStats, joined: Combination, answer: LogZ, by_rts: LogZ, drift: HostPerRung) -> Errors:
     """The parts of the error of the target. What only RTS knows is scaled by the ratio of the errors by chains."""
-    uncertainty, of_rts = joined.uncertainty, by_rts.errors
+    chains, of_rts = answer.std_error, by_rts.errors
     assert of_rts is not None  # `equilibrated_rts` always gives them
-    chains = float(uncertainty.std_error[-1])
     groups, num_groups = scatter_of_groups(
         stats, lambda part: float(dataclasses.replace(joined, readings=_readings(part, 0.0)).values[-1])
     )
     if not np.isfinite(groups):
         groups, num_groups = _scaled(of_rts.groups, chains, of_rts.chains), of_rts.num_groups
     tours = _scaled(of_rts.tours, chains, of_rts.chains)
-    bias = float(abs(uncertainty.bias[-1]))
-    return Errors(chains, groups, tours, float(drift[-1]), bias, num_groups)
+    skewing = widening_by_skewness(float(answer.skewness[-1]), answer.dof)
+    return Errors(chains, groups, tours, float(drift[-1]), float(abs(answer.biases[-1])), num_groups, skewing)
 
 
 def _scaled(error: float, chains: float, chains_of_rts: float) -> float:

@@ -126,7 +126,8 @@ class LogZ:
         Args:
             level: Their coverage.
         """
-        ends = interval_around(self.values, self.std_errors, self.skewness, self.dof, level)
+        std_errors = self.std_errors if self.errors is None else self.std_errors / self.errors.skewing
+        ends = interval_around(self.values, std_errors, self.skewness, self.dof, level)
         return np.stack(ends, axis=1)
 
     def __repr__(self) -> str:

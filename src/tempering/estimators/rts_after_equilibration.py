@@ -8,7 +8,7 @@ from tempering._logspace import rounding_of
 from tempering.estimators.equilibration import Equilibration, find_equilibration
 from tempering.estimators.log_z import LogZ
 from tempering.estimators.tempered import rts
-from tempering.estimators.uncertainty import Errors, error_by_groups, error_by_tours
+from tempering.estimators.uncertainty import Errors, error_by_groups, error_by_tours, widening_by_skewness
 from tempering.findings import twice_as_many
 from tempering.stats import Recording
 from tempering.verdicts import Finding, Verdict, without_none
@@ -20,7 +20,8 @@ _FEW = 20  # chains; with fewer, one often has as large a share
 def equilibrated_rts(recording: Recording, *, log_z_base: float = 0.0) -> LogZ:
     """RTS (eq. 12) after equilibration, as `tempering.estimate` reports it.
 
-    The standard error adds up the scatter of chains, the drift that remains and the bias of a log ratio. It is also
+    The standard error adds up the scatter of chains, the drift that remains and the bias of a log ratio, and counts
+    the skewness of what chains contribute: it is half the width of the 95 % interval in Student's quantiles. It is also
     estimated from groups of chains and from tours. If one of these is much larger, all errors are widened to it and
     UNSURE is reported; so it is if a single chain makes much of the error.
 
@@ -47,8 +48,9 @@ def rts_after(start: Equilibration, recording: Recording, log_z_base: float) -> 
     answer = rts(stats, log_z_base=log_z_base)
     groups, num_groups = error_by_groups(stats)
     tours, drift, bias = error_by_tours(recording.tours), float(start.drift[-1]), float(abs(answer.biases[-1]))
-    errors = Errors(answer.std_error, groups, tours, drift, bias, num_groups)
-    widened = np.sqrt((answer.std_errors * errors.widening) ** 2 + start.drift**2 + answer.biases**2)
+    skewing = widening_by_skewness(float(answer.skewness[-1]), answer.dof)
+    errors = Errors(answer.std_error, groups, tours, drift, bias, num_groups, skewing)
+    widened = errors.total(answer.std_errors, start.drift, answer.biases)
     num_sweeps = recording.stats.num_sweeps
     doubt = unsure(errors, answer.dof + 1, float(answer.skewness[-1]), num_sweeps)
     findings = (*answer.findings, *without_none(doubt))

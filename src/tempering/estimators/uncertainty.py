@@ -21,7 +21,7 @@ class Uncertainty:
     """The error of log ĉ_k − log ĉ_0 at every rung (Section 2.5).
 
     Attributes:
-        std_error: Its standard error; infinite where it could not be estimated.
+        std_error: Its standard error by the scatter of units; infinite where it could not be estimated.
         bias: E[log Ẑ_k] − log Z_k to second order.
         skewness: The skewness of what the independent units contribute.
         dof: The number of independent units less 1.
@@ -59,18 +59,32 @@ class Uncertainty:
 
 
 def interval_around(values, std_error, skewness, dof: int, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-    """The ends of a two-sided Student interval, corrected for skewness; infinite where no error could be estimated.
+    """The ends of a two-sided Student interval, which skewness makes longer on one side; infinite without an error.
 
     If a few units contribute much, the estimate is usually too low, and its error is then too small. With
     λ = skewness/√n, Hall's transformation g(T) = T + λT²/3 + λ²T³/27 + λ/6 of the Studentised error T is
-    symmetric to second order (Hall 1992), so its inverse at the Student quantiles gives the ends.
+    symmetric to second order (Hall 1992), so its inverse at the Student quantiles gives the ends. It would also make
+    the other side shorter. That is left out: of heavy tails the skewness is known too badly.
     """
     values, std_error = np.asarray(values), np.asarray(std_error)
     if dof < 1:
         return np.full(values.shape, -np.inf), np.full(values.shape, np.inf)
+    down, up = _ends(skewness, dof, level)
+    return values - std_error * down, values + std_error * up
+
+
+def widening_by_skewness(skewness: float, dof: int) -> float:
+    """How many times as wide a 95 % interval is with skewness as without."""
+    return float(np.mean(_ends(skewness, dof, 0.95)) / stdtrit(dof, 0.975)) if dof > 0 else 1.0
+
+
+def _ends(skewness, dof: int, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """How many standard errors an interval reaches down and up."""
     quantile = stdtrit(dof, 0.5 + level / 2)
-    per_root = np.asarray(skewness) / np.sqrt(dof + 1)
-    return values - std_error * _unskewed(quantile, per_root), values - std_error * _unskewed(-quantile, per_root)
+    per_root = np.asarray(skewness / np.sqrt(dof + 1))
+    ends = _unskewed(quantile, per_root), -_unskewed(-quantile, per_root)
+    down, up = (np.asarray(np.fmax(end, quantile)) for end in ends)  # the quantile where the skewness is NaN
+    return down, up
 
 
 def _unskewed(x: float, per_root: np.ndarray) -> np.ndarray:
@@ -170,6 +184,7 @@ class Errors:
         drift: The drift that remains after the transient was cut.
         bias: The bias of the logarithm of a ratio (Section 2.5).
         num_groups: The number of groups of chains.
+        skewing: The factor by which the standard error counts the skewness of chains: as much wider is the interval.
     """
 
     chains: float
@@ -178,6 +193,11 @@ class Errors:
     drift: float
     bias: float
     num_groups: int = 0
+    skewing: float = 1.0
+
+    def total(self, of_chains: HostPerRung, drift: HostPerRung, bias: HostPerRung) -> HostPerRung:
+        """The standard error at every rung, all parts together; it is widened if it is disputed."""
+        return self.skewing * np.sqrt((of_chains * self.widening) ** 2 + drift**2 + bias**2)
 
     @property
     def is_disputed(self) -> bool:
