@@ -33,9 +33,9 @@ class GaussianMomentPath(AbstractRespacedPath):
     """
 
     mean: Float[Array, " dim"]
-    betas: PerRung
     root: Float[Array, "dim dim"]
     whitener: Float[Array, "dim dim"]
+    betas: PerRung
     ratios: Float[Array, " dim"]
     shift: Float[Array, " dim"]
 

@@ -116,33 +116,34 @@ def systematic_picks(weights: Float[np.ndarray, " draw"], num_picks: int, offset
 
 
 class StateTrace(AbstractRecord):
-    """The states of one chain in one block with log q(K−1 | x), all with room for the longest block."""
+    """The states of one chain in one block, with room for the longest block.
 
-    x: Any
-    log_weights: Float[Array, "*chain step"]
-    rungs: Int[Array, "*chain step"]
-    log_rises: Float[Array, "*chain step"]
+    Attributes:
+        rooms: x, log q(K−1 | x), the rung, and log f at the target over that at the base, of every step.
+        num_steps: how many steps have been written.
+    """
+
+    rooms: tuple[Any, Float[Array, "*chain step"], Int[Array, "*chain step"], Float[Array, "*chain step"]]
     num_steps: Int[Array, "*chain"]
 
     @classmethod
     def empty(cls, ladder: Ladder) -> "StateTrace":
         one = eqx.filter_eval_shape(ladder.path.sample_base, jax.random.key(0))
         x = jax.tree.map(lambda leaf: step_room(leaf.shape, leaf.dtype), one)
-        return cls(x, step_room(), step_room((), jnp.int32), step_room(), device_zeros((), jnp.int32))
+        return cls((x, step_room(), step_room((), jnp.int32), step_room()), device_zeros((), jnp.int32))
 
     def update(self, ladder: Ladder, draw: Draw, /) -> "StateTrace":
         log_weight = ladder.log_target_posterior_of(draw)
-        log_weight = jnp.where(jnp.isnan(log_weight), -jnp.inf, log_weight).astype(self.log_weights.dtype)
-        log_rise = (draw.log_f[-1] - draw.log_f[0]).astype(self.log_rises.dtype)
-        rooms = (self.x, self.log_weights, self.rungs, self.log_rises)
-        x, log_weights, rungs, log_rises = set_step(rooms, self.num_steps, (draw.x, log_weight, draw.rung, log_rise))
-        return StateTrace(x, log_weights, rungs, log_rises, self.num_steps + 1)
+        log_weight = jnp.where(jnp.isnan(log_weight), -jnp.inf, log_weight)
+        kept = self.rooms[1].dtype
+        log_weight, log_rise = log_weight.astype(kept), (draw.log_f[-1] - draw.log_f[0]).astype(kept)
+        values = (draw.x, log_weight, draw.rung, log_rise)
+        return StateTrace(set_step(self.rooms, self.num_steps, values), self.num_steps + 1)
 
     def gathered(self, teams: Teams) -> "StateTrace":
         return teams.firsts(self)  # one chain of each team gives draws enough
 
     def on_host(self) -> WeightedDraws:
-        rooms = (self.x, self.log_weights, self.rungs, self.log_rises)
-        x, log_weights, rungs, log_rises = filled_steps(rooms, self.num_steps)
+        x, log_weights, rungs, log_rises = filled_steps(self.rooms, self.num_steps)
         log_weights, log_rises = (numbers.astype(np.float64) for numbers in (log_weights, log_rises))
         return WeightedDraws(x, log_weights, rungs, rungs.shape[1], log_rises=log_rises)
