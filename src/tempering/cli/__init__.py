@@ -1,6 +1,7 @@
 """The command line: arguments in, calls of the library out, and how it looks on a terminal."""
 
 import os
+import shutil
 import sys
 from typing import Annotated, Any
 
@@ -24,9 +25,15 @@ from tempering.cli.sample import sample_command
 from tempering.cli.train import train_command
 from tempering.cli.verify import verify_command
 
+_WIDE_ENOUGH = 80  # columns
 _UsageError: Any = typer.BadParameter.__base__  # what typer raises on wrong arguments; it has no public name
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+# On a narrow terminal the boxes of rich would cut words off.
+_HELP = "rich" if shutil.get_terminal_size().columns >= _WIDE_ENOUGH else None
+
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=_HELP
+)  # fmt: skip
 app.command("estimate")(estimate_command)
 app.command("compare")(compare_command)
 app.command("train")(train_command)
