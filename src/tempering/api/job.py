@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tempering.api.expecting import check_expect
 from tempering.api.memory import check_chains
 from tempering.api.settings import Settings, check_model, check_move
 from tempering.diagnosis import Decision, Diagnosis, Goal, Look, decide
@@ -50,6 +51,7 @@ class Job:
         self.model, self.settings = model, settings.with_spacing(model.spacing())
         betas = self.settings.make_betas()
         self.ladder = Ladder.create(model.path(base, betas), self.settings.make_log_prior(betas))
+        check_expect(expect, self.ladder.path)
         self.move = model.move() if move is None else move
         self.warmup = tuned_if_needed(self.settings.make_warmup(), self.move)
         self.method = METHODS[settings.method]
