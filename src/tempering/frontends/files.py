@@ -146,8 +146,8 @@ def _checked_rbm(path: Path, names: tuple[str, ...], arrays: list[np.ndarray]) -
         num_bad = array.size - np.count_nonzero(np.abs(array) <= np.finfo(np.float32).max)
         if num_bad:
             raise FileError(
-                f"{name} in {path} must be finite in single precision, got {num_bad} NaN or infinite of {array.size} "
-                "values. If training diverged, save an earlier state."
+                f"{name} in {path} must be finite, got {num_bad} NaN or infinite of {array.size} values in "
+                "single precision. If training diverged, save an earlier state."
             )
     spreads = np.broadcast_to(sigmas[0].ravel(), weights.shape[:1]) if sigmas else None
     if spreads is not None and not np.all(spreads > 0):
