@@ -1,6 +1,7 @@
 """The doors of the library: every argument in the signature, and every mistake answered in one line."""
 
 import inspect
+import itertools
 import subprocess
 import sys
 
@@ -12,6 +13,7 @@ from tempering.api import Settings
 from tempering.api.settings import read_seconds
 from tempering.estimators import methods
 
+SIZES = itertools.count(1)
 DOORS = (tp.estimate, tp.compare, tp.estimate_many, tp.log_ratio, tp.Tracker, tp.training.Trainer)
 
 
@@ -140,3 +142,17 @@ def test_results_print_as_a_line_or_a_table():
     assert len(repr(found)) < 120
     a, b = (tp.estimate(model(), exact.BASE_FREQUENCIES, seed=seed, **how) for seed in (0, 1))
     assert str(tp.log_ratio(a, b)).startswith("log ratio = ")
+
+
+@pytest.mark.parametrize(("expect", "words"), [
+    (lambda x: "word", "it raises TypeError"),
+    (lambda x: None, "it raises "),
+    (lambda x: x.nothing, "it raises AttributeError: .*nothing"),
+    (lambda x: x.v[:0], "an empty one of shape"),
+    (lambda x: x.v + 1j, "got complex64"),
+    (lambda x: x.v[: next(SIZES)], "of one shape; got .1,. and then .2,."),
+])  # fmt: skip
+def test_what_cannot_be_expected(expect, words):
+    """Kills: a mean of the real part alone, one number given for three, and errors of JAX's."""
+    with pytest.raises(tp.InputError, match=words):
+        tp.estimate(exact.small_rbm(), exact.BASE_FREQUENCIES, expect=expect, num_rungs=5)

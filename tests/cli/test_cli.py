@@ -212,16 +212,18 @@ def test_devices_do_not_change_the_answer(launch, tempering):
     "--target-error 0.1 --max-time -5", "--rungs many", "--rungs 2.5",
     "--path straight", "--path moments:1", "--path moments:²", "--path moments:100000000000",
     "--warmup iterations:20:3000000000", "--path geometric:3", "ising:2x2:0.3 --path moments",
+    "{}/easy.npz --ladder 0,1 --rungs auto", "--ladder power:-1", "--rung-weights ends:0.7", "--ladder power:x",
     "--nonsense", "--out", "--resume", "--out {}/easy.npz", "a b",
 ])  # fmt: skip
-def test_a_mistake_is_one_line_and_status_2(estimate, files, arguments):
-    """Guards users from tracebacks: whatever is wrong with the arguments is said in one line on stderr."""
+def test_a_mistake_is_one_line_and_status_2(estimate, files, arguments, python_words):
+    """Guards users from tracebacks: whatever is wrong with the arguments is said in one line on stderr, in flags."""
     status, out, err = estimate(*(part.format(files) for part in arguments.split()))
     assert (status, out) == (2, "")
     assert err.startswith("Error: ")
     assert err.endswith("\n")
     assert err[:-1].isprintable()
     assert len(err) > len("Error: x.\n")
+    assert not python_words.search(err), err
 
 
 @pytest.mark.parametrize(("arguments", "line"), [
@@ -307,7 +309,14 @@ def test_a_directory_in_which_a_run_lies(estimate, files, tmp_path):
     status, out, err = estimate(*run)
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert "already holds a run" in err
-    assert "seed (0 there, 1 here)" in estimate(*run, "--resume", "--seed", 1)[2]
+    assert "by --resume," in err
+    for other, line in (
+        (("--seed", 1), "it differs in --seed (0 there, 1 here). Ask for the same,"),
+        (("--warmup", "annealed"), "it differs in --warmup. Ask"),
+        (("--base", "uniform"), "it differs in MODEL or --base. Ask"),
+        (("--sweeps", 2), "has 64 sweeps already: give --sweeps 64 or more."),
+    ):
+        assert line in estimate(*run, "--resume", *other)[2]
     again = only_json(estimate(*run, "--resume")[1])
     saved = json.loads((tmp_path / "run" / "result.json").read_text())
     assert again["log_z"] == saved["log_z"] == answer["log_z"]
@@ -437,7 +446,7 @@ def test_ctrl_c_without_a_directory(estimate, files, monkeypatch):
     assert "during its warm-up" in first
     assert second == "Interrupted. With --out DIR the run could be resumed."
     monkeypatch.setattr("tempering.estimate", interrupting(2))
-    assert estimate(files / "easy.npz", *QUICK) == (130, "", "")
+    assert estimate(files / "easy.npz", *QUICK) == (130, "", "Interrupted.\n")
     assert signal.getsignal(signal.SIGINT) is before
 
 

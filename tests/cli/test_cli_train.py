@@ -280,14 +280,15 @@ def test_ctrl_c_before_the_first_update(tell, tmp_path):
     "{}/bits.npz --hidden 1e9", "{}/bits.npz --chains 1e9", "{}/bits.npz --rungs 1e6", "{}/bits.npz --sweeps 1e20",
     "{}/bits.npz --updates many", "{}/bits.npz --track-every 0", "{}/bits.npz --out {}/bits.npz",
 ])  # fmt: skip
-def test_a_mistake_is_one_line_and_status_2(tempering, files, arguments):
-    """Guards users from tracebacks: whatever is wrong with the arguments is said in one line on stderr."""
+def test_a_mistake_is_one_line_and_status_2(tempering, files, arguments, python_words):
+    """Guards users from tracebacks: whatever is wrong with the arguments is said in one line on stderr, in flags."""
     status, out, err = tempering("train", *(part.format(files, files) for part in arguments.split()))
     assert (status, out) == (2, "")
     assert err.startswith("Error: ")
     assert err.endswith("\n")
     assert err[:-1].isprintable()
     assert len(err) > len("Error: x.\n")
+    assert not python_words.search(err), err
 
 
 def test_packed_bits_by_the_size_of_the_image(tempering, files, monkeypatch):
@@ -405,9 +406,9 @@ def test_nothing_is_cut_on_a_narrow_terminal(width):
     for update in (1, 2):
         view.show(row_of(update, checked=True), StoryRun([]).samples)
     view.say_that("checking log Z by annealed importance sampling")
-    console.print(view.panel())
+    console.print(view._live.renderable)
     lines = stream.buffer.getvalue().decode().splitlines()
-    assert all(len(line) <= width for line in lines)
+    assert all(len(line.rstrip()) <= width - len("^C") for line in lines)  # which a terminal writes after the last one
     words = "".join(line.strip("│ ").replace(" ", "") for line in lines)
     for said in ("rows.npz:train", "train -19.800", "-20.009 to -19.591", "log Z by AIS", "tracked 52.000 ± 0.100",
                  "update 2 of 8000", "left", "checking log Z by annealed importance sampling"):  # fmt: skip

@@ -18,6 +18,9 @@ from tempering.models import RBM, MomentAveragedRBM
     ("start from the training data, `base=data`", "start from the training data, --base FILE"),
     ("it differs in `keep_draws` (True there, False here)", "it differs in --report (True there, False here)"),
     ('`betas="adaptive"` or `x`', "--ladder adaptive or `x`"),
+    ("differs in `model` or `base`", "differs in MODEL or --base"),
+    ("take a smaller step, `move=tp.HMC(0.01)`", "take a smaller step, move=tp.HMC(0.01) in Python"),
+    ("such as `base=tp.Normal(mean, std)`", "such as base=tp.Normal(mean, std) in its file"),
     (RBM.stuck_advice, "start from the training data, --base FILE, or take a path of averaged moments, --path moments"),
     (MomentAveragedRBM.stuck_advice, "fit again with more knots or from data, --path moments:20 or --base FILE"),
 ])  # fmt: skip

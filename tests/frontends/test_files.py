@@ -212,6 +212,7 @@ BAD_ARRAYS = {
     "fields": ({"W": np.zeros((4, 3), [("a", "f8")])}, "W in .* real numbers, got dtype"),
     "objects": ({"W": W.astype(object)}, "W in .* Python objects.*refused because.*unpickling"),
     "NaN": ({"W": np.where(W > 0.5, np.nan, W)}, "W in .* finite, got 4 NaN or infinite of 12"),
+    "too large for float32": ({"W": 1e39 * W}, "W in .* of 12 values in single precision"),
     "infinite": ({"hbias": HBIAS * [1, np.inf, 1]}, "hbias in .* finite, got 1 NaN or infinite of 3"),
     "too large": ({"vbias": np.full(4, np.finfo(np.longdouble).max)}, "vbias in .* got 4 NaN or infinite"),
 }

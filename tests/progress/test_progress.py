@@ -10,11 +10,13 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
+from rich.console import Console
 from rich.live import Live
 
 import exact
 import tempering as tp
 from tempering.progress import Pace, Progress, check_progress, in_hours
+from tempering.progress.bars import TerminalBar
 from tempering.progress.line import Line
 
 QUICK = dict(num_chains=10, num_sweeps=64, num_rungs=5, warmup=tp.AnnealedStart(8, (8,)))
@@ -221,6 +223,22 @@ def test_ctrl_c_removes_the_bar():
     shown = on_terminal(run)
     assert "\x1b[?25h" in shown
     assert shown.endswith(ERASED)
+
+
+@pytest.mark.parametrize(("encoding", "sign"), [("ascii", "- compiling"), ("utf-8", "⠋ compiling")])
+def test_a_narrow_terminal_has_room_for_ctrl_c(monkeypatch, encoding, sign):
+    """Kills: a line as wide as the terminal, below which "^C" is written, so that a line stays; "?" for a spinner."""
+    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="replace", write_through=True)
+    console = Console(file=stream, force_terminal=True, width=40, color_system=None)
+    monkeypatch.setattr("tempering.progress.bars.Console", lambda **_: console)
+    line = Line(names_runs=True)
+    bar = TerminalBar(line)
+    console.print(bar._live.renderable)
+    bar.show(Progress("sampling", 10, 1000, note="a note that is longer than a terminal which has forty columns"))
+    console.print(bar._live.renderable)
+    lines = stream.buffer.getvalue().decode(encoding).splitlines()
+    assert lines[0].rstrip() == sign
+    assert max(len(each.rstrip()) for each in lines) <= 38
 
 
 def test_a_terminal_that_is_gone_does_not_cost_the_answer(monkeypatch):

@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import os
+import signal
 import sys
 
 import jax.numpy as jnp
@@ -276,6 +278,30 @@ def test_the_command_prints_a_table_and_a_sandwich(tempering):
         assert word in out
 
 
+@pytest.mark.parametrize(("when", "status", "word"), [
+    (RunKind.ANNEALED.value, 143, "ais was left out: the comparison was stopped before it was done."),
+    (RunKind.TEMPERED.value, 130, ""),
+])  # fmt: skip
+def test_the_command_is_interrupted(tempering, monkeypatch, when, status, word):
+    """Kills: a comparison that ends at Ctrl-C or SIGTERM without a word, or with a status of its own."""
+    compare, number = tp.compare, signal.SIGTERM if status == 143 else signal.SIGINT
+
+    def interrupted(*arguments, watch, **settings):
+        def watching(progress):
+            if progress.run == when:
+                os.kill(os.getpid(), number)
+            return watch(progress)
+
+        return compare(*arguments, watch=watching, **settings)
+
+    monkeypatch.setattr("tempering.compare", interrupted)
+    found, out, err = tempering("compare", "--methods", "rts,ais", "--budget", 200, "--rungs", 10, "--chains", 40)
+    assert found == status
+    assert word in out
+    assert ("rts" in out) == bool(word)
+    assert err.endswith("Terminated. Start it again.\n" if status == 143 else "Interrupted. Start it again.\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "verdict"),
     [
@@ -322,3 +348,35 @@ def test_a_finding_of_the_run_counts_for_each_of_its_methods():
     entry = dataclasses.replace(_entry("rts", 1.0, 0.1), run_findings=(stuck,))
     assert entry.verdict is Verdict.STUCK
     assert entry.to_dict()["findings"] == [{"verdict": "stuck", "seen": "seen", "cure": "cure"}]
+
+
+@pytest.mark.parametrize(("repeat", "run", "num_seeds", "methods"), [
+    (0, RunKind.ANNEALED.value, 1, ["rts", "ts"]),  # in the first seed
+    (1, RunKind.TEMPERED.value, 1, ["rts", "ts", "ais"]),  # in the second, which is then left out
+])  # fmt: skip
+def test_a_comparison_that_is_stopped_has_what_was_done(repeat, run, num_seeds, methods):
+    """Kills: a `watch` that is not listened to, and seeds with different methods."""
+    found = tp.compare(
+        exact.small_rbm(), exact.BASE_FREQUENCIES, methods="rts,ts,ais", repeats=2,
+        watch=lambda progress: (progress.repeat, progress.run) == (repeat, run), **QUICK,
+    )  # fmt: skip
+    assert [[entry.method.name for entry in side.entries] for side in found.repeats] == [methods] * num_seeds
+    assert set(found.left_out) == {"rts", "ts", "ais"} - set(methods)
+    assert found.to_dict()["is_complete"] is False
+    assert "was stopped before its end" in str(found)
+
+
+def test_a_comparison_that_is_stopped_before_any_method_is_done():
+    with pytest.raises(tp.Interrupted, match="before any method"):
+        tp.compare(exact.small_rbm(), exact.BASE_FREQUENCIES, methods="rts", watch=lambda progress: True, **QUICK)
+
+
+@pytest.mark.parametrize(("argument", "line"), [
+    ({"truth": np.nan}, "`truth` must be a finite number, the true log Z; got nan"),
+    ({"methods": ","}, "got none"),
+    ({"methods": "raise"}, "RAISE starts from rows of data"),
+])  # fmt: skip
+def test_what_a_comparison_refuses(argument, line):
+    """Kills: a true log Z of NaN, next to a verdict of good."""
+    with pytest.raises(tp.InputError, match=line):
+        tp.compare(exact.small_rbm(), exact.BASE_FREQUENCIES, **{"methods": "rts"} | QUICK | argument)

@@ -23,7 +23,7 @@ from tempering._errors import RecoveryWarning
 from tempering.api import Interrupted
 from tempering.sampling.directory import CheckpointError, RunDirectory, write_atomically
 
-MAGIC = b"tempering checkpoint 1 "
+MAGIC = b"tempering checkpoint 2 "
 WARMUPS = {
     "sequential": tp.SequentialStart(
         step_length=0.3,
@@ -160,7 +160,7 @@ def test_a_finished_run_goes_on_with_more_sweeps(tmp_path):
     more = quick(tmp_path, resume=True, num_sweeps=9)
     assert answer(more) == answer(quick(num_sweeps=9))
     assert json.loads((tmp_path / "result.json").read_text())["num_sweeps"] == 9
-    with pytest.raises(tp.InputError, match="9 sweeps already, more than the 8 asked for"):
+    with pytest.raises(tp.InputError, match="has 9 sweeps already: give `num_sweeps=9` or more"):
         quick(tmp_path, resume=True, num_sweeps=8)
 
 
@@ -168,21 +168,20 @@ def test_a_finished_run_goes_on_with_more_sweeps(tmp_path):
 
 
 @pytest.mark.parametrize(("changes", "named"), [
-    ({"seed": 4}, "seed (3 there, 4 here)"),
-    ({"num_chains": 21}, "num_chains (20 there, 21 here)"),
-    ({"method": "ts"}, "method (auto there, ts here)"),
-    ({"rung_weights": "exp:1"}, "ladder ("),
-    ({"betas": "geometric"}, "ladder ("),
-    ({"warmup": tp.AnnealedStart(anneal_steps=4, equilibration_steps=(2, 3))}, "equilibration_steps=(2, 3)"),
-    ({"rbm": small_rbm(0.1)}, "model ("),
+    ({"seed": 4}, "`seed` (3 there, 4 here)"),
+    ({"num_chains": 21}, "`num_chains` (20 there, 21 here)"),
+    ({"method": "ts"}, "`method` (auto there, ts here)"),
+    ({"rung_weights": "exp:1"}, "`betas` or `rung_weights`"),
+    ({"betas": "geometric"}, "`betas` or `rung_weights`"),
+    ({"warmup": tp.AnnealedStart(anneal_steps=4, equilibration_steps=(2, 3))}, "`warmup`"),
+    ({"rbm": small_rbm(0.1)}, "`model` or `base`"),
     ({"keep_draws": True}, "`keep_draws` (False there, True here)"),
     ({"expect": lambda x: x.v}, "`expect` (False there, True here)"),
 ])  # fmt: skip
 def test_another_run_is_not_resumed(tmp_path, changes, named):
     """Guards against mixing two runs: the line names what differs, and nothing else."""
     message = refusal(begun(tmp_path), resume=True, **changes)
-    assert named in message
-    assert message.count(" there, ") == 1
+    assert f"it differs in {named}. Ask for the same, or choose" in message
     assert quick(tmp_path, resume=True).is_complete  # untouched by the refusal
 
 

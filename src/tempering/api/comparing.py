@@ -3,6 +3,7 @@
 import dataclasses
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import reduce
 from typing import Any
 
@@ -12,9 +13,10 @@ import numpy as np
 from tempering import _defaults
 from tempering._errors import InputError, check_count
 from tempering._signatures import suggests
+from tempering.api.estimation import Interrupted
 from tempering.api.job import keeps_states
 from tempering.api.memory import check_chains, check_sweeps
-from tempering.api.runs import Plan, Runs
+from tempering.api.runs import Plan, Runs, Stopped
 from tempering.api.settings import Betas, RungWeights, Settings, check_model, check_move
 from tempering.estimators.methods import METHODS, Method, RunKind
 from tempering.kernels import AbstractMove
@@ -29,6 +31,7 @@ from tempering.warmups import tuned_if_needed
 _FULL_WARMUP_BUDGET = 1500  # with less than this in all, the default warm-up shrinks to a third of it
 _MIN_BUDGET = 4  # a step of annealing, two of equilibration, one that counts
 _LEFT_OUT = {"raise": "it starts from rows of data, give them as `data`"}  # where there are none
+_NOT_REACHED = "the comparison was stopped before it was done"
 _ONE_LENGTH = "Methods are compared at one number of sweeps: give `budget`, or `num_sweeps`."
 
 
@@ -86,7 +89,8 @@ def compare(
         repeats: How many seeds, from `seed` on.
         truth: The true log Z, from which errors are counted; enumerated where that is quick.
         seed: The first seed.
-        watch: Called with a `Progress` of the run under way, after every chunk.
+        watch: Called with a `Progress` of the run under way, after every chunk. If it returns True the comparison
+            stops, with the methods and the seeds that are done.
         progress: Whether a bar on standard error shows the run and the stage under way. By default where that is a
             terminal, and in a notebook, unless `watch` is given.
 
@@ -95,6 +99,7 @@ def compare(
 
     Raises:
         InputError: An argument cannot be used as asked.
+        Interrupted: `watch` stopped the comparison before any method was done.
     """
     settings = Settings(num_chains, num_sweeps, num_rungs, betas, rung_weights, warmup, seed=seed)
     check_model(model)
@@ -102,6 +107,7 @@ def compare(
     settings = settings.with_spacing(model.spacing())
     check_count("`repeats`", repeats, 1)
     check_progress(progress)
+    truth = None if truth is None else _checked_truth(truth)
     if budget is not None:
         check_count("`budget`", budget, _MIN_BUDGET, " sweeps")
         check_sweeps("budget", budget)
@@ -113,16 +119,22 @@ def compare(
     keep = reduce(_both, (method.keep for method in chosen))
     keep = dataclasses.replace(keep, states=keeps_states(model, path))  # their tails are looked at
     plan = _plan(path, model.move() if move is None else move, settings, budget, keep)
-    sides = []
-    with shown(progress, watch, names_runs=True) as told:
+    found: dict[int, list[Entry]] = {}  # by seed
+    with shown(progress, watch, names_runs=True) as told, suppress(Stopped):
         for repeat in range(repeats):
             number = (seed + repeat) % 2**32
             starts = None if rows is None else _starts(model, path, rows, num_chains, number)
             setup = dataclasses.replace(plan.setup, key=jax.random.key(number))
             watched = _heard(told, repeat=repeat, num_repeats=repeats)
             runs = Runs(dataclasses.replace(plan, setup=setup, rows=starts), watched)
-            sides.append(SideBySide(number, tuple(_entry(method, runs) for method in chosen)))
-    return Comparison(tuple(sides), model.quick_log_z() if truth is None else truth, num_chains, left_out)
+            found[number] = []
+            for method in chosen:
+                found[number].append(_entry(method, runs))
+    sides = _done(found, len(chosen))
+    left_out |= {method.name: _NOT_REACHED for method in chosen[len(sides[0].entries) :]}
+    is_complete = len(sides) == repeats and len(sides[0].entries) == len(chosen)
+    truth = model.quick_log_z() if truth is None else truth
+    return Comparison(sides, truth, num_chains, left_out, is_complete)
 
 
 def _plan(path: AbstractPath, move: AbstractMove, asked: Settings, budget: int | None, keep: Keep) -> Plan:
@@ -144,17 +156,32 @@ def _entry(method: Method, runs: Runs) -> Entry:
     return Entry(method, answer, run.findings, run.num_sweeps, seconds, method.num_bytes(run.kept))
 
 
+def _done(found: dict[int, list[Entry]], num_methods: int) -> tuple[SideBySide, ...]:
+    """The seeds with all methods; if there are none, the first seed with those methods that were done."""
+    whole = {seed: entries for seed, entries in found.items() if len(entries) == num_methods}
+    sides = whole or dict(list(found.items())[:1])
+    if not any(sides.values()):
+        raise Interrupted("The comparison was stopped before any method was done; there is no estimate yet.")
+    return tuple(SideBySide(seed, tuple(entries)) for seed, entries in sides.items())
+
+
 def _chosen(methods: str | Iterable[str], *, has_rows: bool) -> list[Method]:
     """The methods by name, in the order of the table."""
-    names = [name.strip() for name in methods.split(",")] if isinstance(methods, str) else list(methods)
+    names = [name.strip() for name in methods.split(",") if name.strip()] if isinstance(methods, str) else list(methods)
     if names == ["all"]:
         return [m for m in METHODS.values() if has_rows or m.kind is not RunKind.DOWN_FROM_DATA]
     unknown = [name for name in names if name not in METHODS]
     if unknown or not names:
         raise InputError(f"`methods` must be all, or some of {', '.join(METHODS)}; got {', '.join(unknown) or 'none'}.")
     if not has_rows and any(METHODS[name].kind is RunKind.DOWN_FROM_DATA for name in names):
-        raise InputError("`raise` starts from rows of data: give them as `data` or `base`, or use reverse_ais instead.")
+        raise InputError("RAISE starts from rows of data: give them as `data` or `base`, or use reverse_ais instead.")
     return [method for name, method in METHODS.items() if name in names]
+
+
+def _checked_truth(truth: Any) -> float:
+    if not isinstance(truth, int | float | np.number) or not np.isfinite(truth):
+        raise InputError(f"`truth` must be a finite number, the true log Z; got {truth!r}. Leave it out if unknown.")
+    return float(truth)
 
 
 def _starts(model: AbstractModel, path: AbstractPath, rows: np.ndarray, num_chains: int, seed: int) -> Any:

@@ -202,7 +202,8 @@ def _up_to(stage: Stage, num_sweeps: int | None, goal: Goal | None) -> Stage:
     asked = stage.num_steps if num_sweeps is None else num_sweeps
     most = asked if goal is None else goal.max_sweeps
     if most < stage.done:
-        raise InputError(f"The run to resume has {stage.done} sweeps already, more than the {most} asked for.")
+        name = "num_sweeps" if goal is None else "max_sweeps"
+        raise InputError(f"The run to resume has {stage.done} sweeps already: give `{name}={stage.done}` or more.")
     return dataclasses.replace(stage, num_steps=most if goal is None else min(max(stage.num_steps, asked), most))
 
 

@@ -1,7 +1,6 @@
 """One call of `estimate` before, while and after it runs: all that it is made of, and what its stages say."""
 
 import dataclasses
-import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tempering.api.expecting import check_expect
 from tempering.api.memory import check_chains
 from tempering.api.settings import Settings, check_model, check_move
 from tempering.diagnosis import Decision, Diagnosis, Goal, Look, decide
@@ -23,6 +23,7 @@ from tempering.models import AbstractModel
 from tempering.progress import Progress
 from tempering.results import Result
 from tempering.sampling import Setup, Stage
+from tempering.sampling.directory import digest
 from tempering.stats import MAX_BLOCK_STEPS
 from tempering.warmups import tuned_if_needed
 
@@ -50,6 +51,7 @@ class Job:
         self.model, self.settings = model, settings.with_spacing(model.spacing())
         betas = self.settings.make_betas()
         self.ladder = Ladder.create(model.path(base, betas), self.settings.make_log_prior(betas))
+        check_expect(expect, self.ladder.path)
         self.move = model.move() if move is None else move
         self.warmup = tuned_if_needed(self.settings.make_warmup(), self.move)
         self.method = METHODS[settings.method]
@@ -129,14 +131,14 @@ class Job:
     def identity(self) -> dict[str, Any]:
         """What a run and its continuation must share."""
         settings = {
-            name: value for name, value in dataclasses.asdict(self.settings).items() if name not in _NOT_IDENTITY
+            f"`{name}`": value for name, value in dataclasses.asdict(self.settings).items() if name not in _NOT_IDENTITY
         }
         return settings | {
-            "warmup": repr(self.warmup),
-            "model": _digest(*_arrays(self.model), _probed(self.ladder.path)),  # and its base
-            "move": f"{type(self.move).__name__} {_digest(*_arrays(self.move))}",
-            "ladder": _digest(self.ladder.path.betas, self.ladder.log_prior),
-            "platform": jax.default_backend(),
+            "`warmup`": digest(np.frombuffer(repr(self.warmup).encode(), np.uint8)),
+            "`model` or `base`": digest(*_arrays(self.model), _probed(self.ladder.path)),
+            "`move`": digest(np.frombuffer(type(self.move).__name__.encode(), np.uint8), *_arrays(self.move)),
+            "`betas` or `rung_weights`": digest(self.ladder.path.betas, self.ladder.log_prior),
+            "the device": jax.default_backend(),
             # What is kept of draws cannot change: those before the checkpoint would lack it.
             "`keep_draws`": self.keep.states,
             "`expect`": self.keep.expect is not None,
@@ -183,11 +185,3 @@ def _probed(path: AbstractPath) -> jax.Array:
 
 def _arrays(tree: Any) -> list[Any]:
     return [leaf for leaf in jax.tree.leaves(tree) if isinstance(leaf, np.ndarray | jax.Array)]
-
-
-def _digest(*arrays: Any) -> str:
-    digest = hashlib.sha256()
-    for array in arrays:
-        array = np.ascontiguousarray(array)
-        digest.update(f"{array.dtype.str}{array.shape}".encode() + array.tobytes())
-    return digest.hexdigest()[:16]

@@ -17,9 +17,14 @@ from tempering.kernels import AnnealDown, ContinuousPosition, ContinuousTemperin
 from tempering.ladder import Ladder
 from tempering.progress import Progress
 from tempering.sampling import AbstractWarmup, Setup, Stage, walk_stages
+from tempering.sampling.processes import anywhere
 from tempering.stats import BlockedStats, Keep, systematic_picks
 from tempering.verdicts import Finding
 from tempering.warmups import AnnealedStart, Annealing, SelfAdjusting, adjust, annealing_ladder
+
+
+class Stopped(Exception):
+    """Whoever watches the runs, in any of the processes, wants them to stop."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +68,7 @@ class Runs:
     """
 
     def __init__(self, plan: Plan, watch: Callable[[Progress], Any]):
-        """`watch` hears how far each run has come."""
+        """`watch` hears how far each run has come. Where it says True the run ends with `Stopped`."""
         self.plan, self.watch = plan, watch
         self._finished: dict[RunKind, FinishedRun] = {}
         self._makers: dict[RunKind, Callable[[RunKind], FinishedRun]] = {
@@ -180,7 +185,8 @@ class Runs:
         return stage
 
     def _watch(self, kind: RunKind, stage: Stage) -> None:
-        self.watch(Progress.from_stage(stage, run=kind.value))
+        if anywhere(bool(self.watch(Progress.from_stage(stage, run=kind.value))))[0]:
+            raise Stopped
 
     def _diagnosed(self, kept: Any, stage: Stage, seconds: float) -> FinishedRun:
         """A run of simulated tempering, with what was found about it."""

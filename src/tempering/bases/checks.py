@@ -49,10 +49,13 @@ def fitting_arrays(owner: str, **values: Numbers) -> list[np.ndarray]:
 
 
 def check_finite(name: str, array: np.ndarray) -> None:
-    """Refuse an array with numbers that are NaN or infinite."""
+    """Refuse an array with numbers that are NaN, infinite, or too large for the float32 of the device."""
     num_bad = np.sum(~np.isfinite(array))
     if num_bad:
         raise InputError(f"{name} must be finite, got {num_bad} NaN or infinite values.")
+    largest = np.abs(array).max(initial=0.0)
+    if largest > np.finfo(np.float32).max:
+        raise InputError(f"{name} must fit in single precision, got {largest:.1e}. If training diverged, go back.")
 
 
 def is_positive(array: np.ndarray) -> bool:

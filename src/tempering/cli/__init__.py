@@ -1,6 +1,7 @@
 """The command line: arguments in, calls of the library out, and how it looks on a terminal."""
 
 import os
+import shutil
 import sys
 from typing import Annotated, Any
 
@@ -13,9 +14,10 @@ import typer
 from tempering import __version__
 from tempering._errors import InputError
 from tempering.cli import processes
-from tempering.cli.common import EXIT_INTERRUPTED, StoppedAtOnce, refuse, warnings_as_lines
+from tempering.cli.common import EXIT_INTERRUPTED, EXIT_TERMINATED, StoppedAtOnce, refuse, say, warnings_as_lines
 from tempering.cli.compare import compare_command
 from tempering.cli.estimate import estimate_command
+from tempering.cli.outlets import open_outlets
 from tempering.cli.plain_text import print_plainly_where_needed
 from tempering.cli.report import report_command
 from tempering.cli.reproduce import reproduce_command
@@ -23,9 +25,15 @@ from tempering.cli.sample import sample_command
 from tempering.cli.train import train_command
 from tempering.cli.verify import verify_command
 
+_WIDE_ENOUGH = 80  # columns
 _UsageError: Any = typer.BadParameter.__base__  # what typer raises on wrong arguments; it has no public name
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+# On a narrow terminal the boxes of rich would cut words off.
+_HELP = "rich" if shutil.get_terminal_size().columns >= _WIDE_ENOUGH else None
+
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=_HELP
+)  # fmt: skip
 app.command("estimate")(estimate_command)
 app.command("compare")(compare_command)
 app.command("train")(train_command)
@@ -54,15 +62,17 @@ def main() -> None:
     """The entry point: a user's mistake is one line and status 2, never a traceback."""
     print_plainly_where_needed(sys.stdout, sys.stderr)
     try:
-        with warnings_as_lines():
+        with open_outlets(), warnings_as_lines():
             sys.exit(app(sys.argv[1:] or ["--help"], standalone_mode=False))
     except InputError as error:
         refuse(str(error))
     except _UsageError as error:
         refuse(error.format_message())
     except StoppedAtOnce as stopped:
+        say("Terminated." if stopped.args[0] == EXIT_TERMINATED else "Interrupted.")
         processes.leave(stopped.args[0])  # the interpreter's own end may crash while a program is being compiled
     except KeyboardInterrupt:
+        say("Interrupted.")
         processes.leave(EXIT_INTERRUPTED)
     except Exception as error:
         if processes.are_several():

@@ -55,13 +55,18 @@ def compare_command(
     target, start, rows = common.read_together(lambda: common.read_inputs(model, names, base, data, binarize, seed))
     target, start = paths.along(path, target, start)
     is_shown = is_terminal() and not quiet and processes.speaks()
-    with common.Interrupts(at_once=True), common.only_answers_on_stdout():
-        comparison = tp.compare(
-            target, start, data=rows, methods=methods, budget=budget, num_chains=chains, num_sweeps=sweeps,
-            num_rungs=common.read_rungs(rungs), betas=common.read_betas(ladder), rung_weights=rung_weights,
-            warmup=warmup, repeats=repeats, truth=truth, seed=seed, progress=is_shown,
-        )  # fmt: skip
-    if report is not None and processes.speaks():
+    interrupts, comparison = common.Interrupts(), None
+    try:
+        with interrupts, common.only_answers_on_stdout():
+            comparison = tp.compare(
+                target, start, data=rows, methods=methods, budget=budget, num_chains=chains, num_sweeps=sweeps,
+                num_rungs=common.read_rungs(rungs), betas=common.read_betas(ladder), rung_weights=rung_weights,
+                warmup=warmup, repeats=repeats, truth=truth, seed=seed, watch=lambda _: interrupts.asked,
+                progress=is_shown,
+            )  # fmt: skip
+    except tp.Interrupted as stopped:
+        common.say(str(stopped))
+    if comparison is not None and report is not None and processes.speaks():
         settings = {"chains": chains, "sweeps": sweeps, "budget": budget, "repeats": repeats, "rungs": rungs}
         settings |= {"ladder": ladder, "rung weights": rung_weights, "warm-up": warmup, "seed": seed}
         page = tp.report.comparison_report(
@@ -69,14 +74,17 @@ def compare_command(
             title=model or "the example",
         )  # fmt: skip
         reporting.write(page, report)
-    if json:
-        print(comparison.to_json())
-    else:
-        _print(comparison)
+    if comparison is not None:
+        print(comparison.to_json()) if json else _print(comparison)
+    if comparison is None or not comparison.is_complete:  # a signal came, to this process or to another
+        common.say(common.how_to_go_on(interrupts.in_words))
+        raise typer.Exit(interrupts.status)
     raise typer.Exit(common.EXIT_GOOD if comparison.verdict.is_good else common.EXIT_NOT_GOOD)
 
 
 def _print(comparison: "Comparison") -> None:
+    from tempering.results.comparison import STOPPED
+
     console = common.table_console()
     first = comparison.repeats[0]
     common.print_table(_table(comparison, console.width))
@@ -92,6 +100,8 @@ def _print(comparison: "Comparison") -> None:
             console.print(f"{', '.join(names)}: {_in_flags(finding)}", markup=False)
     for name, why in comparison.left_out.items():
         console.print(f"{name} was left out: {_in_flags(why)}.", markup=False)
+    if not comparison.is_complete:
+        console.print(STOPPED)
     console.print(f"verdict     {common.in_colour(comparison.in_words(), comparison.verdict.is_good)}")
 
 

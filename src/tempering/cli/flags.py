@@ -13,9 +13,19 @@ _FLAGS = {
     "follow_every": "--follow-every", "pretrain": "--pretrain", "check": "--check", "early_stop": "--early-stop",
     "valid": "--valid", "binarize": "--binarize", "names": "--names", "patience": "--patience",
     "num_visible": "--image", "witnesses": "--witnesses", "data_dir": "--data-dir",
-    "keep_draws": "--report",
+    "keep_draws": "--report", "log_events": "--events", "shape": "--image",
 }  # fmt: skip
 _CALLS = {
+    "`base=tp.Normal(mean, std)`": "base=tp.Normal(mean, std) in its file",
+    "`log_z_guess`": "the guess of log Z",
+    ", or an object such as tp.SequentialStart()": "",
+    "exp:2, or log r_k": "exp:2",
+    "e.g. numpy.linspace(0, 1, 100)": "such as 0,0.5,1",
+    "geometric_betas(smallest=...)": "SMALLEST of --ladder geometric:SMALLEST",
+    "power_betas(power=...)": "P of --ladder power:P",
+    "ends_log_prior(share=...)": "SHARE of --rung-weights ends:SHARE",
+    "`model`": "MODEL",
+    "`move=tp.HMC(0.01)`": "move=tp.HMC(0.01) in Python",
     "`tp.MomentAveragedRBM.fitted(rbm, base)`": "--path moments",
     "`tp.MomentAveragedRBM.fitted(rbm, data=data)`": "--path moments:20 or --base FILE",
 }
@@ -27,7 +37,7 @@ def in_flags(text: str) -> str:
 
     def flag(found: re.Match[str]) -> str:
         name, value = found.groups()
-        if value is None:
+        if value is None or value == "True":
             return _FLAGS[name]
         return f"{_FLAGS[name]} {'FILE' if value == 'data' else value.strip(chr(34))}"  # arrays come from files here
 

@@ -7,13 +7,12 @@ from typing import Any, Self
 import numpy as np
 from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
-from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
 from tempering.cli import pictures
 from tempering.cli.lines import Samples, View
-from tempering.progress.bars import fitted_bar, live_display
+from tempering.progress.bars import fitted_bar, live_display, spinner, usable_width
 from tempering.results import MeanLogLikelihood
 from tempering.training import Row, RunSettings
 
@@ -36,7 +35,7 @@ class LiveView(View):
         self._known: dict[str, MeanLogLikelihood] = {}  # the last likelihoods, since not every update has them
         self._values: dict[str, deque[float]] = {name: deque(maxlen=_NUM_VALUES) for name in ("train", "valid")}
         self._image, self._drawn, self._pictures_at = image, "", -np.inf
-        self._waiting = Spinner("dots", "compiling, and estimating log Z of the first model")
+        self._waiting = spinner("compiling, and estimating log Z of the first model", self._console)
         self._live = live_display(self.panel, self._console)
 
     def __enter__(self) -> Self:
@@ -68,7 +67,7 @@ class LiveView(View):
             return 0
         lines, columns = pictures.picture_size(self._image)
         fits = lines + 9 <= self._console.height
-        return min(_MOST_PICTURES, (self._console.width - 2) // (columns + 2)) if fits else 0
+        return min(_MOST_PICTURES, (self._width + 2) // (columns + 2)) if fits else 0
 
     def panel(self) -> Panel:
         """The panel as it is now."""
@@ -86,7 +85,7 @@ class LiveView(View):
     @property
     def _width(self) -> int:
         """Columns inside the border."""
-        return self._console.width - 4
+        return usable_width(self._console) - 4
 
     def _likelihoods(self) -> RenderableType:
         if not self._known:

@@ -143,11 +143,11 @@ def _checked_rbm(path: Path, names: tuple[str, ...], arrays: list[np.ndarray]) -
     with np.errstate(all="ignore"):  # a number too large for float64 becomes infinite, and is refused below
         weights, vbias, hbias, *sigmas = (np.ascontiguousarray(array, dtype=np.float64) for array in arrays)
     for name, array in zip(names, (weights, vbias, hbias, *sigmas), strict=True):
-        num_bad = array.size - np.count_nonzero(np.isfinite(array))
+        num_bad = array.size - np.count_nonzero(np.abs(array) <= np.finfo(np.float32).max)
         if num_bad:
             raise FileError(
-                f"{name} in {path} must be finite, got {num_bad} NaN or infinite of {array.size} values. "
-                "If training diverged, save an earlier state."
+                f"{name} in {path} must be finite, got {num_bad} NaN or infinite of {array.size} values in "
+                "single precision. If training diverged, save an earlier state."
             )
     spreads = np.broadcast_to(sigmas[0].ravel(), weights.shape[:1]) if sigmas else None
     if spreads is not None and not np.all(spreads > 0):

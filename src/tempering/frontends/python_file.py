@@ -106,8 +106,8 @@ def _errors_located(path: Path) -> Iterator[None]:
     except (Exception, SystemExit) as error:  # the user's program may raise anything
         words = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
         # The arguments that it names are those of a call in the file; in backticks they would be read as flags.
-        is_refused = isinstance(error, InputError)
-        what = words.replace("`", "'") if is_refused else f"{type(error).__name__}: {words}".rstrip(": ")
+        words, is_refused = words.replace("`", "'"), isinstance(error, InputError)
+        what = words if is_refused else f"{type(error).__name__}: {words}".rstrip(": ")
         raise FileError(f"{_file_and_line(path, error)}: {what}") from error
 
 

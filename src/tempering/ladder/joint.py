@@ -267,5 +267,6 @@ def _checked_per_rung(name: str, values: HostPerRung, num_rungs: int) -> HostPer
     if values.shape != (num_rungs,):
         raise InputError(f"`{name}` must hold one number per rung: expected shape ({num_rungs},), got {values.shape}.")
     if not np.all(np.isfinite(values)):
-        raise InputError(f"`{name}` must be finite: {np.sum(~np.isfinite(values))} of {num_rungs} numbers are not.")
+        seen = f"`{name}` must be finite: {np.sum(~np.isfinite(values))} of {num_rungs} numbers are not."
+        raise InputError(f"{seen} Look for a log density that overflows, or whose integral is infinite.")
     return values

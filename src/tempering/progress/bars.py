@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from rich import get_console
 from rich.console import Console, RenderableType
+from rich.constrain import Constrain
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.spinner import Spinner
@@ -19,6 +20,7 @@ from tempering.progress.progress import Progress
 
 _NOTEBOOK_SECONDS = 0.25  # between two drawings in a notebook
 _LINE_SECONDS = 10.0  # between two plain lines of one stage
+_ECHO = 2  # columns of "^C", which a terminal writes where the cursor stands: were there no room, a line would stay
 _GAP, _WIDTHS = 2, (8, 20)  # between columns; the narrowest and the widest bar
 
 
@@ -49,7 +51,8 @@ class TerminalBar(PlainLines):
 
     def __init__(self, line: Line):
         super().__init__(line)
-        self._console, self._waiting = Console(stderr=True), Spinner("dots", line.place)
+        self._console = Console(stderr=True)
+        self._waiting = spinner(line.place, self._console)
         self._live = live_display(self._drawn, self._console)
 
     def __enter__(self) -> Self:
@@ -64,7 +67,7 @@ class TerminalBar(PlainLines):
         self._line.hear(progress)
 
     def _drawn(self) -> RenderableType:
-        return self._waiting if self._line.is_waiting else drawn(self._line, self._console.width)
+        return self._waiting if self._line.is_waiting else drawn(self._line, usable_width(self._console))
 
 
 class NotebookBar(PlainLines):
@@ -91,14 +94,24 @@ class NotebookBar(PlainLines):
             self._handle.update(drawn(self._line, get_console().width))
 
 
+def usable_width(console: Console) -> int:
+    """Columns for what is redrawn in place."""
+    return max(1, console.width - _ECHO)
+
+
+def spinner(text: str, console: Console) -> Spinner:
+    """A sign that something goes on, in ASCII where the terminal has no other characters."""
+    return Spinner("dots" if console.encoding.lower().startswith("utf") else "line", text)
+
+
 def live_display(draw: Callable[[], RenderableType], console: Console) -> Live:
     """What `draw` gives, drawn anew four times a second and removed at the end.
 
     What is printed on standard output meanwhile stays there, and is not moved to standard error.
     """
     return Live(
-        get_renderable=draw, console=console, transient=True, refresh_per_second=4,
-        redirect_stdout=sys.stdout is sys.stderr, vertical_overflow="crop",
+        get_renderable=lambda: Constrain(draw(), usable_width(console)), console=console, transient=True,
+        refresh_per_second=4, redirect_stdout=sys.stdout is sys.stderr, vertical_overflow="crop",
     )  # fmt: skip
 
 

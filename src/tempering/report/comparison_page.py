@@ -10,6 +10,7 @@ from tempering.report.figures import NO_PICTURES, figure
 from tempering.report.page import Html, joined, page, section, table, tag
 from tempering.report.parts import Words, between, made_by, number, verdict_box
 from tempering.results import Comparison
+from tempering.results.comparison import STOPPED
 from tempering.results.details import versions
 
 _SUMMARY = ("mean", "mean_std_error", "bias", "rmse", "coverage", "good")
@@ -70,6 +71,7 @@ def _head(comparison: Comparison, found: Mapping[str, Any], title: str, words: W
             found["verdict"], comparison.in_words(), [(each, "trust neither until they agree") for each in seen], words
         ),
         tag("p", " ".join(lines)),
+        *([] if comparison.is_complete else [tag("p", STOPPED)]),
         *([] if can_plot() else [tag("p", NO_PICTURES)]),
     )
 

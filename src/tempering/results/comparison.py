@@ -16,6 +16,7 @@ from tempering.results.comparison_table import comparison_table
 from tempering.results.result import jsonable
 from tempering.verdicts import Finding, Verdict, gravest
 
+STOPPED = "The comparison was stopped before its end."
 _JUDGES = ("auto", "rts")  # whose verdict is that of a comparison
 
 
@@ -127,13 +128,15 @@ class Comparison:
         repeats: All methods with each seed.
         truth: The true log Z, where it is known.
         num_chains: Independent chains of each run.
-        left_out: Methods that "all" could not include, by name, and why.
+        left_out: Methods that "all" could not include, or that were not done in time, by name, and why.
+        is_complete: Whether all methods and seeds that were asked for are there.
     """
 
     repeats: tuple[SideBySide, ...]
     truth: float | None
     num_chains: int
     left_out: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    is_complete: bool = True
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -205,6 +208,7 @@ class Comparison:
             "verdict": self.verdict.label,
             "verdict_of": self.judge if self.agree else "all methods",
             "left_out": [{"method": name, "why": why} for name, why in self.left_out.items()],
+            "is_complete": self.is_complete,
             "truth": self.truth,
             "num_chains": self.num_chains,
             "repeats": num_repeats,
@@ -221,7 +225,8 @@ class Comparison:
 
     def __str__(self) -> str:
         left_out = "".join(f"\n{name} was left out: {why}." for name, why in self.left_out.items())
-        return f"{comparison_table(self)}{left_out}\nverdict  {self.in_words()}"
+        stopped = "" if self.is_complete else f"\n{STOPPED}"
+        return f"{comparison_table(self)}{left_out}{stopped}\nverdict  {self.in_words()}"
 
     def __repr__(self) -> str:
         methods = ", ".join(entry.method.name for entry in self.entries)

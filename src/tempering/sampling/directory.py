@@ -22,9 +22,10 @@ import numpy as np
 from tempering._errors import InputError, RecoveryWarning
 from tempering.sampling.processes import by_first_process, is_first_process
 
-_MAGIC = b"tempering checkpoint 1 "
+_MAGIC = b"tempering checkpoint 2 "
 MOST_UNPACKED = 4 * 2**30  # bytes of the arrays of one file
 _SEAL = "crc32"  # of the rest of a line of JSON
+_DIGEST = "sha256 "
 _READ, _UNREAD = b"+", b"-"
 # What zipfile, NumPy, JSON and a tree that does not fit raise on a body that nobody here wrote.
 MALFORMED = (
@@ -75,7 +76,10 @@ class RunDirectory:
     """
 
     def __init__(self, path: str | os.PathLike, identity: dict[str, Any], *, resume: bool):
-        """`identity` is what must not change between a run and its continuation, as JSON values."""
+        """`identity` is what must not change between a run and its continuation, as JSON values.
+
+        Its names are shown to people where it differs: arguments are in backticks.
+        """
         self.path = Path(path)
         self.identity = identity
         self.resume = resume
@@ -99,7 +103,9 @@ class RunDirectory:
             ) from None
         if (self.checkpoint.exists() or self.previous.exists()) and not self.resume:
             self._lock.release()
-            raise CheckpointError(f"{self.path} already holds a run. Resume it, or choose another directory.")
+            raise CheckpointError(
+                f"{self.path} already holds a run. Go on with it by `resume`, or choose another directory."
+            )
 
     def __exit__(self, *_) -> None:
         """Let others in."""
@@ -157,8 +163,26 @@ class RunDirectory:
         mine = json.loads(json.dumps(self.identity))
         differing = [name for name in sorted(mine.keys() | saved.keys()) if mine.get(name) != saved.get(name)]
         if differing:
-            listing = ", ".join(f"{name} ({saved.get(name)} there, {mine.get(name)} here)" for name in differing)
-            raise CheckpointError(f"{self.path} holds another run; it differs in {listing}. Choose another directory.")
+            listing = ", ".join(_difference(name, saved.get(name), mine.get(name)) for name in differing)
+            raise CheckpointError(
+                f"{self.path} holds another run; it differs in {listing}. "
+                "Ask for the same, or choose another directory."
+            )
+
+
+def digest(*arrays: Any) -> str:
+    """Arrays as a short text for an identity, which tells them apart from others and is not shown to people."""
+    found = hashlib.sha256()
+    for array in arrays:
+        array = np.ascontiguousarray(array)
+        found.update(f"{array.dtype.str}{array.shape}".encode() + array.tobytes())
+    return _DIGEST + found.hexdigest()[:16]
+
+
+def _difference(name: str, there: Any, here: Any) -> str:
+    """What differs between two runs; names of arguments are in backticks."""
+    is_digest = any(isinstance(value, str) and value.startswith(_DIGEST) for value in (there, here))
+    return name if is_digest else f"{name} ({there} there, {here} here)"
 
 
 def _content(file: Path) -> bytes:

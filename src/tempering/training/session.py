@@ -1,7 +1,6 @@
 """A whole training run: pretraining, updates, checks and early stopping, kept in a directory and resumed to the bit."""
 
 import dataclasses
-import hashlib
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ from tempering.ladder import Ladder
 from tempering.models import RBM
 from tempering.models.rbm.batch import Parameters, product
 from tempering.sampling import Setup
-from tempering.sampling.directory import RunDirectory, filled
+from tempering.sampling.directory import RunDirectory, digest, filled
 from tempering.sampling.processes import anywhere, is_first_process
 from tempering.training.choosing import Best, Choosing
 from tempering.training.metrics import Metrics
@@ -267,8 +266,6 @@ class TrainingRun:
 
 def _identity(data: np.ndarray, valid: Any, settings: RunSettings) -> dict[str, Any]:
     """What must be the same when a run is resumed: all settings but its length, and the data."""
-    identity = {name: str(value) for name, value in vars(settings).items() if name != "num_updates"}
-    for name, rows in (("data", data), ("valid", valid)):
-        if rows is not None:
-            identity[name] = hashlib.sha256(np.ascontiguousarray(rows, np.float32).tobytes()).hexdigest()[:16]
-    return identity
+    identity = {f"`{name}`": str(value) for name, value in vars(settings).items() if name != "num_updates"}
+    rows = {"`data`": data, "`valid`": valid}
+    return identity | {name: digest(np.asarray(part, np.float32)) for name, part in rows.items() if part is not None}
