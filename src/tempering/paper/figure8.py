@@ -1,8 +1,6 @@
 """Figure 8: log Z from the stationary distribution of the rungs, on RBMs of 784 × 10 and 784 × 200 units."""
 
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -87,8 +85,8 @@ def _trained(data: np.ndarray, setting: Setting) -> RBM:
         num_chains=100, num_sweeps=1, batch_size=100, pretrain="cd1:300", is_tracked=False,
     )  # fmt: skip
     with (
-        tempfile.TemporaryDirectory() as scratch,
-        TrainingRun(data, None, settings=asked, directory=Path(scratch)) as run,
+        setting.directory("training") as directory,
+        TrainingRun(data, None, settings=asked, directory=directory, resume=True) as run,
     ):
         for _ in run:
             pass
