@@ -10,6 +10,7 @@ says it below each table. `--write` brings the list up to date.
 
 import argparse
 import ast
+import functools
 import hashlib
 import json
 import re
@@ -35,6 +36,7 @@ def code_record() -> str:
     return " ".join(f"{name}={digest}" for name in used if (digest := digest_of(name)))
 
 
+@functools.cache  # many results are of the same modules
 def digest_of(module: str) -> str | None:
     """Eight digits of the SHA-256 of a module's code; None if there is no such file any more."""
     stem = PACKAGE / module.replace(".", "/")

@@ -103,15 +103,13 @@ def _modules_of(name: str) -> tuple[str, str]:
 
 def keep(name: str, made: Made, is_quick: bool, out: Path, parts: Path) -> None:
     """Write the numbers and the picture of one figure."""
-    rows = [row._asdict() | {"outcome": row.outcome} for row in made.rows]
-    for row in rows:
-        print(row, flush=True)
+    for row in made.rows:
+        print(row, row.outcome, flush=True)
     about = repeats.about()
     about["code"] += "".join(f" {module}={ages.digest_of(module)}" for module in _modules_of(name))
     about["seconds"] = max(about["seconds"], round(sum(_content(file)["seconds"] for file in parts.glob("*.json"))))
-    content = {
-        "about": about, "is_quick": is_quick, "title": made.title, "notes": made.notes, "rows": rows,
-    }  # fmt: skip
+    rows = [row._asdict() for row in made.rows]
+    content = {"about": about, "is_quick": is_quick, "title": made.title, "notes": made.notes, "rows": rows}
     for directory in (repeats.RESULTS, repeats.FIGURES, out):
         directory.mkdir(parents=True, exist_ok=True)
     (repeats.RESULTS / f"paper_{name}.json").write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")

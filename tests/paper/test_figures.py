@@ -216,6 +216,8 @@ def test_methods_that_read_the_same_runs_are_those_of_a_comparison():
     how = {"num_chains": 10, "num_sweeps": 40, "num_rungs": 5, "warmup": tp.AnnealedStart(8, (4,))}
     found = runs.read_errors(rbm, base, 1.0, (3, 4), ["rts", "ti_rb"], **how)
     sides = tp.compare(rbm, base, methods="rts,ti_rb", seed=3, repeats=2, truth=1.0, progress=False, **how).repeats
+    alone = [result.log_z - 1.0 for result in tp.estimate_many(rbm, base, seeds=(3, 4), method="rts", **how)]
+    np.testing.assert_array_equal(runs.rts_errors(rbm, base, 1.0, how.pop("num_sweeps"), (3, 4), **how), alone)
     for method in ("rts", "ti_rb"):
         values = [next(e for e in side.entries if e.method.name == method).answer.log_z for side in sides]
         np.testing.assert_array_equal(found[method], np.array(values) - 1.0)

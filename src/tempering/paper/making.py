@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 _READING = 0.1  # how far values that were read off a published plot may be wrong
 _UNLIKELY = 0.05  # the probability that luck alone makes an RMSE that much smaller or larger
-
+OUTCOMES = BETTER, NOT_CLEAR, WORSE = "better", "no clear difference", "worse"
+"""How an RMSE may compare with the published one."""
 
 Errors = dict[str, list[float]]
 
@@ -135,8 +136,8 @@ class Row(NamedTuple):
             return ""
         low, high = (self.ours * np.sqrt(self.runs / chdtri(self.runs, p)) for p in (_UNLIKELY, 1 - _UNLIKELY))
         if high < self.published * (1 - _READING):
-            return "better"
-        return "worse" if low > self.published * (1 + _READING) else "no clear difference"
+            return BETTER
+        return WORSE if low > self.published * (1 + _READING) else NOT_CLEAR
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,6 +195,20 @@ class Made:
                 text.set_fontsize(9)
         figure.suptitle(self.title, fontsize=11, color=style.LIGHT.ink)
         style.write_figure(axes[0], file)
+
+
+def write_table(file: Path, figures: Mapping[str, Made]) -> None:
+    """The rows of several figures as one table.
+
+    Args:
+        file: Where to.
+        figures: By name.
+    """
+    with file.open("w", newline="") as out:
+        table = csv.writer(out)
+        table.writerow(["figure", *Row._fields, "outcome"])
+        for name, made in figures.items():
+            table.writerows([name, *row, row.outcome] for row in made.rows)
 
 
 def colours_of(methods: Sequence[str], theme: style.Theme) -> dict[str, str]:
