@@ -42,6 +42,8 @@ def verify_command(
         print(f"{len(checks) - len(wrong)} of {len(checks)} checks hold ({seconds}).")
         if wrong:
             print(f"FAILED: {', '.join(_names(wrong))}")
+            if len(wrong) > 1:
+                print("Look at the first of them first: the others may rest on it.")
     raise typer.Exit(EXIT_WRONG if wrong else common.EXIT_GOOD)
 
 
