@@ -26,7 +26,7 @@ ALL = "everything"  # of a file that records no digest
 # Bits that a test compares, and records of what runs survive, which have targets of their own: neither is a table.
 NO_RESULTS = ("golden_bits", "damaged_files", "full_disk", "fuzz", "killed_runs", "newcomer", "scale", "soak")
 # What these do changes no number.
-_WITHOUT_NUMBERS = ("_errors", "_signatures", "_version", "cli", "paper", "plots", "progress", "report")
+_WITHOUT_NUMBERS = ("_errors", "_signatures", "_version", "cli", "paper", "plots", "progress", "report", "verification")
 
 
 def code_record() -> str:
