@@ -16,6 +16,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "tempering"
@@ -60,6 +61,14 @@ def code_of(source: str) -> str:
             idle |= set(range(first.lineno - 1, first.end_lineno or first.lineno))
     kept = [line for i, line in enumerate(lines) if i not in idle and line.strip() and not line.strip().startswith("#")]
     return "\n".join(kept)
+
+
+def sealed(content: dict[str, Any]) -> dict[str, Any]:
+    """A result with the digest of all that it says, so that a number that is changed by hand can be told."""
+    content = json.loads(json.dumps(content))  # as it will be read
+    about = {name: value for name, value in content["about"].items() if name != "digest"}
+    text = json.dumps(content | {"about": about}, sort_keys=True)
+    return content | {"about": about | {"digest": hashlib.sha256(text.encode()).hexdigest()[:12]}}
 
 
 def older_than(file: Path) -> list[str]:

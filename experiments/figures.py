@@ -109,7 +109,9 @@ def keep(name: str, made: Made, is_quick: bool, out: Path, parts: Path) -> None:
     about["code"] += "".join(f" {module}={ages.digest_of(module)}" for module in _modules_of(name))
     about["seconds"] = max(about["seconds"], round(sum(_content(file)["seconds"] for file in parts.glob("*.json"))))
     rows = [row._asdict() for row in made.rows]
-    content = {"about": about, "is_quick": is_quick, "title": made.title, "notes": made.notes, "rows": rows}
+    content = ages.sealed(
+        {"about": about, "is_quick": is_quick, "title": made.title, "notes": made.notes, "rows": rows}
+    )  # fmt: skip
     for directory in (repeats.RESULTS, repeats.FIGURES, out):
         directory.mkdir(parents=True, exist_ok=True)
     (repeats.RESULTS / f"paper_{name}.json").write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")

@@ -241,7 +241,7 @@ def write(
     RESULTS.mkdir(parents=True, exist_ok=True)
     file = RESULTS / f"{name}.json"
     origin = about() | ({"missing": missing} if missing else {})
-    file.write_text(_lines({"about": origin, "summaries": summaries, "rows": rows}))
+    file.write_text(_lines(ages.sealed({"about": origin, "summaries": summaries, "rows": rows})))
     return file
 
 
