@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "experiments"))
 import ages
 import peer_tables
 
+from tempering.paper import Row
 from tempering.paper.runs import REFERENCE_500
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -735,13 +736,13 @@ def reproduced(name: str) -> str:
     text = f"{quick}{' '.join(content['notes'])}\n\n![{content['title']}](../figures/{name}.svg)"
     if all(row["published"] is None for row in content["rows"]):
         return section(content["title"], text, content["about"], by_place(content["rows"]))
+    found = [Row(**{field: row[field] for field in Row._fields}) for row in content["rows"]]
     rows = [
         [
-            f"{row['panel']}: {row['method']}", f"{row['at']:g}", row["quantity"].replace("|", "\\|"),
-            f"{row['ours']:.3g}",
-            "–" if row["published"] is None else f"{row['published']:.3g}", row["outcome"] or "–", str(row["runs"]),
+            f"{row.panel}: {row.method}", f"{row.at:g}", row.quantity.replace("|", "\\|"), f"{row.ours:.3g}",
+            "–" if row.published is None else f"{row.published:.3g}", row.outcome or "–", str(row.runs),
         ]
-        for row in content["rows"]
+        for row in found
     ]  # fmt: skip
     header = ["", "at", "", "ours", "published", "", "runs"]
     return section(content["title"], text, content["about"], table(header, rows))

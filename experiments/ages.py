@@ -10,11 +10,13 @@ says it below each table. `--write` brings the list up to date.
 
 import argparse
 import ast
+import functools
 import hashlib
 import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "tempering"
@@ -25,7 +27,7 @@ ALL = "everything"  # of a file that records no digest
 # Bits that a test compares, and records of what runs survive, which have targets of their own: neither is a table.
 NO_RESULTS = ("golden_bits", "damaged_files", "full_disk", "fuzz", "killed_runs", "newcomer", "scale", "soak")
 # What these do changes no number.
-_WITHOUT_NUMBERS = ("_errors", "_signatures", "_version", "cli", "paper", "plots", "progress", "report")
+_WITHOUT_NUMBERS = ("_errors", "_signatures", "_version", "cli", "paper", "plots", "progress", "report", "verification")
 
 
 def code_record() -> str:
@@ -35,6 +37,7 @@ def code_record() -> str:
     return " ".join(f"{name}={digest}" for name in used if (digest := digest_of(name)))
 
 
+@functools.cache  # many results are of the same modules
 def digest_of(module: str) -> str | None:
     """Eight digits of the SHA-256 of a module's code; None if there is no such file any more."""
     stem = PACKAGE / module.replace(".", "/")
@@ -58,6 +61,14 @@ def code_of(source: str) -> str:
             idle |= set(range(first.lineno - 1, first.end_lineno or first.lineno))
     kept = [line for i, line in enumerate(lines) if i not in idle and line.strip() and not line.strip().startswith("#")]
     return "\n".join(kept)
+
+
+def sealed(content: dict[str, Any]) -> dict[str, Any]:
+    """A result with the digest of all that it says, so that a number that is changed by hand can be told."""
+    content = json.loads(json.dumps(content))  # as it will be read
+    about = {name: value for name, value in content["about"].items() if name != "digest"}
+    text = json.dumps(content | {"about": about}, sort_keys=True)
+    return content | {"about": about | {"digest": hashlib.sha256(text.encode()).hexdigest()[:12]}}
 
 
 def older_than(file: Path) -> list[str]:

@@ -5,12 +5,13 @@
 Writes benchmarks/results/paper_fig1.json and docs/figures/paper_fig1.svg, and so on; CSV and PNG files go to `--out`.
 `tempering.paper` has the figures. A figure is made in pieces. Each is written to `--parts` when it is done, and is not
 made again by the same code: a run that was interrupted goes on where it stopped, and `--jobs` processes share the
-pieces. On a machine with an accelerator one process is enough for figures 3, 7 and 8.
+pieces. A training goes on from its last checkpoint there. Figure 5 is one training: one process is enough for it.
 """
 
 import argparse
 import collections
 import contextlib
+import fcntl
 import hashlib
 import json
 import math
@@ -20,7 +21,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import ages
 import repeats
@@ -46,12 +47,9 @@ def main() -> None:
         parts = arguments.parts / f"{name}-{'quick' if arguments.quick else 'full'}-{ages.package_digest()}{own}"
         parts.mkdir(parents=True, exist_ok=True)
         if not is_worker:
-            for lock in parts.glob("*.lock"):  # of processes that are no more
-                lock.unlink()
             _in_workers(name, arguments)
-        setting = Setting(
-            repeats.DATA, arguments.quick, lambda line: print(line, flush=True), keeper(parts, is_worker=is_worker)
-        )
+        kept = keeper(parts, is_worker=is_worker)
+        setting = Setting(repeats.DATA, arguments.quick, lambda line: print(line, flush=True), kept, run_dir=parts)
         made = FIGURES[name].make(setting)
         if not is_worker:
             keep(name, made, arguments.quick, arguments.out, parts)
@@ -75,27 +73,25 @@ def keeper(parts: Path, *, is_worker: bool) -> Callable[[str, Callable[[], Piece
 
     def kept(name: str, make: Callable[[], Piece], is_needed: bool) -> Piece:
         file = parts / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}.json"
-        if is_worker and not file.exists() and not _claimed(file.with_suffix(".lock")):
-            if not is_needed:
+        with file.with_suffix(".lock").open("w") as lock:
+            if not file.exists() and not _is_ours(lock, waits=is_needed or not is_worker):
                 return collections.defaultdict(lambda: [math.nan])
-            while not file.exists():
-                time.sleep(0.5)
-        if not file.exists():
-            started = time.perf_counter()
-            found = make()
-            content = {"name": name, "seconds": time.perf_counter() - started, "found": found}
-            unfinished = file.with_suffix(f".{os.getpid()}")
-            unfinished.write_text(json.dumps(content, ensure_ascii=False))
-            unfinished.replace(file)
+            if not file.exists():
+                started = time.perf_counter()
+                found = make()
+                content = {"name": name, "seconds": time.perf_counter() - started, "found": found}
+                unfinished = file.with_suffix(f".{os.getpid()}")
+                unfinished.write_text(json.dumps(content, ensure_ascii=False))
+                unfinished.replace(file)
         return json.loads(file.read_text())["found"]
 
     return kept
 
 
-def _claimed(lock: Path) -> bool:
-    """Whether this process is the first to claim a piece."""
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(lock, os.O_CREAT | os.O_EXCL))
+def _is_ours(lock: IO[str], *, waits: bool) -> bool:
+    """Whether this process may make a piece. The system opens the lock when its process is done, or is no more."""
+    with contextlib.suppress(BlockingIOError):
+        fcntl.flock(lock, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
         return True
     return False
 
@@ -107,15 +103,15 @@ def _modules_of(name: str) -> tuple[str, str]:
 
 def keep(name: str, made: Made, is_quick: bool, out: Path, parts: Path) -> None:
     """Write the numbers and the picture of one figure."""
-    rows = [row._asdict() | {"outcome": row.outcome} for row in made.rows]
-    for row in rows:
-        print(row, flush=True)
+    for row in made.rows:
+        print(row, row.outcome, flush=True)
     about = repeats.about()
     about["code"] += "".join(f" {module}={ages.digest_of(module)}" for module in _modules_of(name))
     about["seconds"] = max(about["seconds"], round(sum(_content(file)["seconds"] for file in parts.glob("*.json"))))
-    content = {
-        "about": about, "is_quick": is_quick, "title": made.title, "notes": made.notes, "rows": rows,
-    }  # fmt: skip
+    rows = [row._asdict() for row in made.rows]
+    content = ages.sealed(
+        {"about": about, "is_quick": is_quick, "title": made.title, "notes": made.notes, "rows": rows}
+    )  # fmt: skip
     for directory in (repeats.RESULTS, repeats.FIGURES, out):
         directory.mkdir(parents=True, exist_ok=True)
     (repeats.RESULTS / f"paper_{name}.json").write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")

@@ -33,7 +33,8 @@ LEVELS = (0.5, 0.8, 0.95)  # of the intervals whose coverage is counted
 
 def environment_of_part(number: int, num_jobs: int) -> dict[str, str]:
     """For one of the processes that share a study: its cores, and of an accelerator's memory what it needs."""
-    return os.environ | {_SHARE: f"{number} {num_jobs}", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    compiled = {"JAX_COMPILATION_CACHE_DIR": str(ROOT / "build" / "compiled")}  # each program by one of them
+    return compiled | os.environ | {_SHARE: f"{number} {num_jobs}", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 
 
 def is_part() -> bool:
@@ -240,7 +241,7 @@ def write(
     RESULTS.mkdir(parents=True, exist_ok=True)
     file = RESULTS / f"{name}.json"
     origin = about() | ({"missing": missing} if missing else {})
-    file.write_text(_lines({"about": origin, "summaries": summaries, "rows": rows}))
+    file.write_text(_lines(ages.sealed({"about": origin, "summaries": summaries, "rows": rows})))
     return file
 
 

@@ -1,5 +1,6 @@
 """`tempering verify` passes on a right program, and names what is wrong with a mutant."""
 
+import dataclasses
 import json
 import sys
 
@@ -7,10 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tempering import cli
+from tempering import InputError, cli
 from tempering.estimators import _pool, tempered, thermodynamic
-from tempering.kernels import AnnealUp, BlockGibbs
-from tempering.verification import checks
+from tempering.kernels import AnnealUp, BlockGibbs, ClimbUp
+from tempering.models import RBMPath
+from tempering.verification import Check, checks
 from tempering.verification.identities import identities
 from tempering.verification.invariance import kernel_checks
 
@@ -34,7 +36,7 @@ def test_a_right_program_holds():
     assert [check for check in checks.verify() if not check.is_passed] == []
 
 
-# Five mutants, each by one line of the package.
+# Mutants, each by one line of the package.
 
 
 def test_the_sign_of_the_rung_weights_is_seen(monkeypatch, capsys):
@@ -81,6 +83,38 @@ def test_annealing_weights_upside_down_are_seen(monkeypatch, capsys):
     monkeypatch.setattr(AnnealUp, "__call__", mutant)
     status, names = verified(monkeypatch, capsys, [kernel_checks])
     assert (status, names) == (1, ["annealing up"])
+
+
+@pytest.mark.parametrize(("kernel", "name"), [(AnnealUp, "annealing up"), (ClimbUp, "sequential Monte Carlo")])
+def test_weights_at_the_state_after_the_move_are_seen(monkeypatch, capsys, kernel, name):
+    right = kernel.__call__
+
+    def mutant(self, key, ladder, state):
+        moved, _ = right(self, key, ladder, state)
+        return moved, right(self, key, ladder, dataclasses.replace(state, x=moved.x))[1]
+
+    monkeypatch.setattr(kernel, "__call__", mutant)
+    assert verified(monkeypatch, capsys, [kernel_checks]) == (1, [name])
+
+
+def test_a_wrong_log_z_of_the_base_is_seen(monkeypatch, capsys):
+    """Every run is then wrong by as much, and none of them is to blame."""
+    right = RBMPath.log_z_base
+    monkeypatch.setattr(RBMPath, "log_z_base", lambda path: right(path) + 0.1)
+    assert verified(monkeypatch, capsys, [kernel_checks]) == (1, ["log Z of the base"])
+
+
+def test_a_program_that_breaks_down_is_named_after_what_it_got_wrong(monkeypatch, capsys):
+    """A move that is wrong can break a whole run. Kills: a status 2 with the message of that run, and no culprit."""
+
+    def broken():
+        yield Check("one run", "itself", True, "")
+        raise InputError("rungs must rise")
+
+    monkeypatch.setattr(checks, "identities", lambda: iter([Check("rts", "exact statistics", False, "off by 1")]))
+    monkeypatch.setattr(checks, "kernel_checks", broken)
+    monkeypatch.setattr(checks, "short_runs", lambda: iter([Check("ais", "a short run", False, "off by 2")]))
+    assert verified(monkeypatch, capsys, [checks.verify]) == (1, ["rts", "moves", "ais"])
 
 
 def test_a_move_that_is_not_invariant_is_seen(monkeypatch, capsys):

@@ -33,6 +33,30 @@ def test_a_figure_is_written_and_printed(tempering, one_figure, tmp_path):
     assert (tmp_path / "figure1.png").exists() == can_plot()
 
 
+def test_all_figures_come_with_one_table(tempering, monkeypatch, tmp_path):
+    """Kills: a figure that is left out, a table that is lost when a later figure fails."""
+    seen = []
+
+    def make(name):
+        if (tmp_path / "table.csv").exists():
+            seen.append((tmp_path / "table.csv").read_text().count("\n"))
+        row = Row("left", name, 1000, "RMSE", 0.4, 0.2, 500)
+        return Made(f"A test: {name}", (row,), (), lambda axes, theme: None)
+
+    for name in FIGURES:
+        monkeypatch.setitem(FIGURES, name, types.SimpleNamespace(make=lambda setting, name=name: make(name)))
+    status, out, _ = tempering("reproduce", "all", "--quick", "--out", tmp_path, "--devices", 2)
+    assert status == 0
+    assert seen == [2, 3, 4, 5, 6, 7, 8]  # after each figure
+    lines = (tmp_path / "table.csv").read_text().splitlines()
+    assert [line.split(",")[0] for line in lines[1:]] == [*FIGURES]
+    assert len(list(tmp_path.glob("figure?.csv"))) == 8
+    assert len(list(tmp_path.glob("figure?.png"))) == 8 * can_plot()
+    summary = out.partition("RMSE beside the published one")[2]
+    assert summary.count("A test: fig") == 8
+    assert "table.csv" in summary
+
+
 def test_wrong_names_and_missing_data_are_one_line(tempering, tmp_path, monkeypatch):
     status, out, err = tempering("reproduce", "fig9", "--out", tmp_path / "figures")
     assert (status, out) == (2, "")

@@ -14,10 +14,10 @@ from tempering.paper.runs import REFERENCE_500
 
 @pytest.fixture(scope="module")
 def scripts() -> dict:
-    """What experiments/ages.py and experiments/study.py define."""
+    """What these scripts of experiments/ define."""
     sys.path.insert(0, str(ROOT / "experiments"))
     try:
-        return {name: runpy.run_path(str(ROOT / "experiments" / f"{name}.py")) for name in ("ages", "study")}
+        return {name: runpy.run_path(str(ROOT / "experiments" / f"{name}.py")) for name in ("ages", "repeats", "study")}
     finally:
         sys.path.remove(str(ROOT / "experiments"))
 
@@ -49,6 +49,23 @@ def test_a_change_of_code_makes_a_table_old_and_one_of_words_does_not(scripts, t
     assert ages["older_than"](file) == ["kernels"]
     file.write_text(json.dumps({"about": {}}))
     assert ages["older_than"](file) == [ages["ALL"]]
+
+
+def test_no_result_differs_from_what_its_script_wrote(scripts, tmp_path, monkeypatch):
+    """Those that carry their digest; older ones have none. Kills: a number that was changed by hand."""
+
+    def is_as_written(content):
+        return content["about"]["digest"] == scripts["ages"]["sealed"](content)["about"]["digest"]
+
+    for file in (ROOT / "benchmarks" / "results").glob("*.json"):
+        content = json.loads(file.read_text())
+        if "digest" in content.get("about", {}):
+            assert is_as_written(content), f"{file.stem} was changed after it was written"
+    monkeypatch.setattr(sys, "argv", [str(ROOT / "experiments" / "table.py")])
+    monkeypatch.setitem(scripts["repeats"]["write"].__globals__, "RESULTS", tmp_path)
+    written = scripts["repeats"]["write"]("table", {"all": {"rmse": 0.1, "runs": 2}}, {"all": [{"error": 1 / 3}]})
+    assert is_as_written(json.loads(written.read_text()))
+    assert not is_as_written(json.loads(written.read_text().replace('"rmse": 0.1', '"rmse": 0.09')))
 
 
 def test_the_record_has_the_modules_that_were_loaded(scripts):

@@ -2,6 +2,8 @@
 
 import runpy
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -34,7 +36,7 @@ def test_a_piece_is_made_once_and_read_again(figures, tmp_path):
 
 
 def test_workers_leave_one_anothers_pieces_alone(figures, tmp_path):
-    """Kills: a piece that two processes make, a claim that stands for a result, one that the parent respects."""
+    """Kills: a piece that two processes make, a claim that stands for a result, one that outlives its process."""
     begun, other = (figures["keeper"](tmp_path, is_worker=True) for _ in range(2))
     seen = []
 
@@ -51,5 +53,30 @@ def test_workers_leave_one_anothers_pieces_alone(figures, tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         begun("two", stop, False)
-    assert np.isnan(other("two", _never, False)["errors"]).all()  # claimed by a process that is no more
-    assert figures["keeper"](tmp_path, is_worker=False)("two", lambda: {"errors": [3.0]}, False) == {"errors": [3.0]}
+    assert other("two", lambda: {"errors": [3.0]}, False) == {"errors": [3.0]}  # what was left undone
+
+
+def test_a_needed_piece_is_waited_for(figures, tmp_path):
+    """Kills: NaN in the place of log Z that other pieces rest on, a wait for a process that is no more."""
+    maker, waiting = (figures["keeper"](tmp_path, is_worker=True) for _ in range(2))
+    has_begun, may_end = threading.Event(), threading.Event()
+
+    def make():
+        has_begun.set()
+        may_end.wait()
+        return {"log_z": [1.5]}
+
+    def fail():
+        has_begun.set()
+        may_end.wait()
+        raise MemoryError
+
+    with ThreadPoolExecutor(2) as pool:
+        for name, first, second in (("made", make, _never), ("failed", fail, lambda: {"log_z": [2.5]})):
+            has_begun.clear(), may_end.clear()
+            begun = pool.submit(maker, name, first, True)
+            has_begun.wait()
+            found = pool.submit(waiting, name, second, True)
+            may_end.set()
+            assert found.result() == {"log_z": [1.5 if first is make else 2.5]}
+            assert (begun.exception() is None) == (first is make)

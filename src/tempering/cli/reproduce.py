@@ -29,23 +29,32 @@ def reproduce_command(
 ) -> None:
     """Make a figure of the paper again: its numbers beside the published ones, a CSV file and a picture.
 
+    With all, the numbers of the figures that are done so far are in table.csv too. What is done stays after Ctrl-C.
+
     Exit status: 0 made, 2 the arguments are wrong or data are missing.
     """
     if figure not in (*_NAMES, "all"):
         raise InputError(f"There is no figure {figure!r}; choose {', '.join(_NAMES)}, or all.")
-    from tempering.paper import FIGURES, Setting, datasets
+    from tempering.paper import FIGURES, Setting, datasets, write_table
 
     setting = Setting(data_dir or datasets.default_directory(), quick, (lambda line: None) if quiet else common.say)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"--out {out} cannot be used as a directory: {error.strerror}. Choose another.") from None
+    done: dict[str, Made] = {}
     with common.Interrupts(at_once=True):
         for name in _NAMES if figure == "all" else [figure]:
             started = time.perf_counter()
             with common.only_answers_on_stdout():
                 made = FIGURES[name].make(setting)
             _print_made(made, _written(made, out / name.replace("fig", "figure")), time.perf_counter() - started)
+            done[name] = made
+            if figure == "all":
+                write_table(out / "table.csv", done)
+    if figure == "all":
+        _print_outcomes(done)
+        print(f"Written: {out / 'table.csv'}")
 
 
 def _written(made: "Made", stem: Path) -> str:
@@ -57,6 +66,20 @@ def _written(made: "Made", stem: Path) -> str:
         return f"{stem}.csv; for the picture, {HOW_TO_INSTALL}"
     made.write_picture(stem.with_suffix(".png"))
     return f"{stem}.csv, {stem}.png"
+
+
+def _print_outcomes(figures: "dict[str, Made]") -> None:
+    """How many RMSEs of each figure are better or worse than the published ones."""
+    from tempering.paper.making import OUTCOMES
+
+    table = Table(box=None, pad_edge=False, title="RMSE beside the published one", title_justify="left")
+    table.add_column("")
+    for outcome in OUTCOMES:
+        table.add_column(outcome, justify="right")
+    for made in figures.values():
+        found = [row.outcome for row in made.rows]
+        table.add_row(made.title, *(str(found.count(outcome)) for outcome in OUTCOMES))
+    common.print_table(table)
 
 
 def _print_made(made: "Made", files: str, seconds: float) -> None:

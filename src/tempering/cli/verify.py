@@ -41,6 +41,8 @@ def verify_command(
         seconds = f"{time.perf_counter() - started:.0f} s"
         print(f"{len(checks) - len(wrong)} of {len(checks)} checks hold ({seconds}).")
         if wrong:
+            if len(_names(wrong)) > 1:
+                print("The first name is the first to look at, for others may rest on it.")
             print(f"FAILED: {', '.join(_names(wrong))}")
     raise typer.Exit(EXIT_WRONG if wrong else common.EXIT_GOOD)
 

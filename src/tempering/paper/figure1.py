@@ -9,7 +9,7 @@ import numpy as np
 from tempering.estimators import rts, ts
 from tempering.estimators.tempered import log_occupancy
 from tempering.ladder import Ladder, uniform_betas
-from tempering.paper.making import Made, Row, Setting
+from tempering.paper.making import Errors, Made, Row, Setting
 from tempering.paper.published import FIGURE1_LOG_Z
 from tempering.plots import style
 from tempering.sampling import Setup, walk_stages
@@ -21,6 +21,9 @@ UNEVENNESS = "largest |K ĉ_k − 1|"
 WITH, WITHOUT = "with Rao-Blackwellization", "without"
 KINDS = {WITH: True, WITHOUT: False}
 _SHOWN = (1, 2, 4, 8, 16)
+_NAMES = ("log_z", "occupancy")
+_SHARE = 5  # seeds in one piece
+Run = dict[str, np.ndarray]  # log Ẑ_k and ĉ_k: (iteration, rung)
 
 
 def make(setting: Setting) -> Made:
@@ -31,7 +34,16 @@ def make(setting: Setting) -> Made:
     rbm, rows = setting.mnist_rbm(10), setting.mnist_rows()
     truth, frequencies = rbm.exact_log_z(), rows.mean(axis=0)
     seeds = range(setting.either(20, 5))
-    found = {kind: [_iterations(rbm, frequencies, seed, is_rb) for seed in seeds] for kind, is_rb in KINDS.items()}
+    found: dict[str, list[Run]] = {kind: [] for kind in KINDS}
+    for kind, is_rb in KINDS.items():
+        for first in seeds[::_SHARE]:
+            some = seeds[first : first + _SHARE]
+            part = setting.piece(
+                f"{kind}, seeds {some[0]} to {some[-1]}",
+                lambda some=some, is_rb=is_rb: _flat([_iterations(rbm, frequencies, seed, is_rb) for seed in some]),
+            )
+            arrays = {name: np.resize(part[name], (len(some), NUM_ITERATIONS, NUM_RUNGS)) for name in _NAMES}
+            found[kind] += [{name: array[i] for name, array in arrays.items()} for i in range(len(some))]
     numbers = []
     for kind, runs in found.items():
         for i in range(NUM_ITERATIONS):
@@ -54,13 +66,18 @@ def make(setting: Setting) -> Made:
     )  # fmt: skip
 
 
+def _flat(runs: Sequence[dict[str, list[np.ndarray]]]) -> Errors:
+    """The numbers of several runs, one after the other."""
+    return {name: np.ravel([run[name] for run in runs]).tolist() for name in _NAMES}
+
+
 def _iterations(rbm: Any, frequencies: np.ndarray, seed: int, rao_blackwell: bool) -> dict[str, list[np.ndarray]]:
     """log Ẑ_k and ĉ_k after each iteration."""
     path = rbm.path(frequencies, uniform_betas(NUM_RUNGS))
     setup = Setup(jax.random.key(seed), Ladder.create(path), rbm.move(), NUM_CHAINS, num_steps=1)
     count = {"max_iterations": NUM_ITERATIONS, "min_iterations": NUM_ITERATIONS}
     warmup = InitialIterations(NUM_SWEEPS, **count, rao_blackwell=rao_blackwell)
-    found: dict[str, list[np.ndarray]] = {"log_z": [], "occupancy": []}
+    found: dict[str, list[np.ndarray]] = {name: [] for name in _NAMES}
     for stage in walk_stages(warmup, setup):
         if stage.is_finished and not stage.is_sampling:
             stats: BlockedStats = stage.recording.stats
@@ -78,7 +95,7 @@ def _occupancy(stats: BlockedStats, rao_blackwell: bool) -> np.ndarray:
     return visits / visits.sum()
 
 
-def _curves(runs: dict[str, dict[str, list[np.ndarray]]]) -> dict[str, Sequence[float]]:
+def _curves(runs: dict[str, Run]) -> dict[str, Sequence[float]]:
     """The first seed's, a column for each iteration."""
     curves: dict[str, Sequence[float]] = {"rung": list(range(1, NUM_RUNGS + 1))}
     for kind, run in runs.items():
@@ -87,7 +104,7 @@ def _curves(runs: dict[str, dict[str, list[np.ndarray]]]) -> dict[str, Sequence[
     return curves
 
 
-def _draw(axes: Sequence[Any], theme: style.Theme, runs: dict[str, dict[str, list[np.ndarray]]]) -> None:
+def _draw(axes: Sequence[Any], theme: style.Theme, runs: dict[str, Run]) -> None:
     shades = dict(zip(_SHOWN, (theme.faint, theme.red, theme.green, theme.orange, theme.blue), strict=True))
     for pair, (kind, run) in zip((axes[:2], axes[2:]), runs.items(), strict=True):
         for number in _SHOWN:

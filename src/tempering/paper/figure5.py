@@ -1,17 +1,16 @@
 """Figure 5: the likelihood of an RBM of 180 × 500 units while it learns the dna data, with AIS beside it."""
 
-import tempfile
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from tempering.paper.making import Made, Row, Setting
+from tempering.paper.making import Errors, Made, Row, Setting
 from tempering.paper.published import FIGURE5
 from tempering.plots import style
 from tempering.training import RunSettings
 
+COLUMNS = ("update", "train", "valid", "log_z", "std_error", "ais_log_z")  # of the training curve
 BATCH = 350  # rows; the paper does not say how many
 
 
@@ -24,12 +23,16 @@ def make(setting: Setting) -> Made:
         num_hidden=500, learning_rate=1e-5, num_updates=updates, num_chains=chains, batch_size=BATCH,
         pretrain=f"cd1:{pretrain}", check=f"ais:{check}",
     )  # fmt: skip
-    curve = _learned(train, valid, asked, setting)
+    found = setting.piece("training", lambda: _learned(train, valid, asked, setting), is_needed=True)
+    curve: list[dict[str, float]] = [
+        dict(zip(COLUMNS, row, strict=True)) for row in zip(*(found[name] for name in COLUMNS), strict=True)
+    ]
     rows = []
     for row in curve:
-        if "ais_log_z" not in row:
+        if np.isnan(row["ais_log_z"]):
             continue
-        at, published = row["update"], FIGURE5.get(row["update"], (None, None))
+        at = int(row["update"])
+        published = FIGURE5.get(at, (None, None))
         for part, known in zip(("train", "valid"), published, strict=True):
             rows.append(Row("dna", f"{part}, tracked", at, "mean log p(v)", row[part], known))
             by_ais = row[part] + row["log_z"] - row["ais_log_z"]
@@ -52,23 +55,24 @@ def make(setting: Setting) -> Made:
     )  # fmt: skip
 
 
-def _learned(train: np.ndarray, valid: np.ndarray, asked: RunSettings, setting: Setting) -> list[dict[str, Any]]:
-    """The rows of the training curve."""
+def _learned(train: np.ndarray, valid: np.ndarray, asked: RunSettings, setting: Setting) -> Errors:
+    """The training curve by columns; NaN where there is no number."""
     from tempering.training import TrainingRun  # needs Optax
 
     with (
-        tempfile.TemporaryDirectory() as scratch,
-        TrainingRun(train, valid, settings=asked, directory=Path(scratch)) as run,
+        setting.directory("training") as directory,
+        TrainingRun(train, valid, settings=asked, directory=directory, resume=True) as run,
     ):
         for row in run:
             if row.num_updates % 250 == 0:
                 setting.say(str(row))
-        return run.outcome().rows
+        rows = run.outcome().rows
+    return {name: [np.nan if row.get(name) is None else row[name] for row in rows] for name in COLUMNS}
 
 
-def _draw(ax: Any, theme: style.Theme, curve: Sequence[dict[str, Any]], rows: Sequence[Row]) -> None:
+def _draw(ax: Any, theme: style.Theme, curve: Sequence[Mapping[str, float]], rows: Sequence[Row]) -> None:
     for part, colour, name in (("train", theme.blue, "training"), ("valid", theme.orange, "validation")):
-        known = [row for row in curve if row["std_error"] is not None]
+        known = [row for row in curve if not np.isnan(row["std_error"])]
         ax.plot([row["update"] for row in known], [row[part] for row in known], color=colour, lw=1.2, label=name)
         checked = [row for row in rows if row.method == f"{part}, AIS"]
         ax.plot([row.at for row in checked], [row.ours for row in checked], "o", mfc="none", color=colour, label="AIS")

@@ -27,7 +27,7 @@ _SHOWN_RUNGS = range(1, len(BETAS), 3)
 
 def make(setting: Setting) -> Made:
     """One chain of 10,000 samples a run; the fixed step has a warm-up of its own. The truth is 0."""
-    seeds, rows, firsts, num_high = range(setting.either(50, 4)), [], {}, {}
+    seeds, rows, shown, num_high = range(setting.either(50, 4)), [], {}, {}
     for name, begin in (("adaptive", _adaptive), ("fixed", _fixed)):
         errors, trips = [], []
         for first in seeds[::_SHARE]:
@@ -35,7 +35,7 @@ def make(setting: Setting) -> Made:
             title = f"{name} steps, seeds {some[0]} to {some[-1]}"
             part = setting.piece(title, lambda some=some, begin=begin: _answers(some, begin))
             errors, trips = errors + part["errors"], trips + part["round trips"]
-        firsts[name] = _walked(begin(seeds[0]), seeds[0])
+            shown.setdefault(name, part)
         rows.append(Row(name, "RTS", 1.0, "RMSE", rmse(errors), None, len(seeds)))
         rows.append(Row(name, "RTS", 1.0, "mean error", float(np.mean(errors)), FIGURE6_ERROR[name], len(seeds)))
         rows.append(Row(name, "RTS", 1.0, "round trips", float(np.mean(trips)), None, len(seeds)))
@@ -48,15 +48,20 @@ def make(setting: Setting) -> Made:
     )
     return Made(
         "Figure 6: adaptive and fixed step sizes, two 10-d normals", tuple(rows), notes,
-        lambda axes, theme: _draw(axes, theme, firsts), panels=3,
+        lambda axes, theme: _draw(axes, theme, shown), panels=3,
     )  # fmt: skip
 
 
 def _answers(seeds: range, begin: Callable[[int], Stage]) -> Errors:
-    """log Z, which is 0, and the round trips of each chain."""
-    found = [_walked(begin(seed), seed).recording.stats for seed in seeds]
-    trips = [float(stats.travel.num_crossings.sum()) / 2 for stats in found]
-    return {"errors": [rts(stats).log_z for stats in found], "round trips": trips}
+    """log Z, which is 0, and the round trips of each chain; all rungs of the first, and its log Ẑ."""
+    runs = [_walked(begin(seed), seed).recording for seed in seeds]
+    answers = [rts(run.stats) for run in runs]
+    return {
+        "errors": [answer.log_z for answer in answers],
+        "round trips": [float(run.stats.travel.num_crossings.sum()) / 2 for run in runs],
+        "rungs": runs[0].features.rungs[0].tolist(),
+        "log Z by rung": answers[0].values.tolist(),
+    }
 
 
 def _adaptive(seed: int) -> Stage:
@@ -97,16 +102,14 @@ def exact_log_z(betas: np.ndarray) -> np.ndarray:
     return first + 9 * (constants + 0.5 * np.log(2 * np.pi / precision))
 
 
-def _draw(axes: Sequence[Any], theme: style.Theme, stages: dict[str, Stage]) -> None:
+def _draw(axes: Sequence[Any], theme: style.Theme, shown: dict[str, Errors]) -> None:
     colours = {"fixed": theme.orange, "adaptive": theme.blue}
     for ax, name in zip(axes, ("fixed", "adaptive"), strict=False):
-        features = stages[name].recording.features
-        ax.plot(np.arange(features.rungs.shape[1]) * features.stride, features.rungs[0], lw=0.3, color=colours[name])
+        ax.plot(shown[name]["rungs"], lw=0.3, color=colours[name])
         ax.set(title=f"{name} steps", xlabel="sample", ylabel="β", yticks=_SHOWN_RUNGS)
         ax.set_yticklabels([f"{BETAS[k]:.2g}" for k in _SHOWN_RUNGS])
     axes[2].plot(BETAS, exact_log_z(BETAS), color=theme.ink, lw=1, label="exact")
-    for name, stage in stages.items():
-        answer = rts(stage.recording.stats)
-        axes[2].plot(BETAS, answer.values, "o", ms=4, mfc="none", color=colours[name], label=name)
+    for name, run in shown.items():
+        axes[2].plot(BETAS, run["log Z by rung"], "o", ms=4, mfc="none", color=colours[name], label=name)
     axes[2].set(xlabel="β", ylabel="log Ẑ(β)", title="one run of each")
     style.add_legend(axes[2], theme, fontsize=7)

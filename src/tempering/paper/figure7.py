@@ -7,37 +7,42 @@ import numpy as np
 
 from tempering.api import estimate
 from tempering.models import RBM, MomentAveragedRBM
-from tempering.paper.making import Made, Row, Setting, colours_of, draw_rmse, rmse
+from tempering.paper.making import Errors, Made, Row, Setting, draw_means, draw_rmse, rmse
 from tempering.paper.published import FIGURE7, FIGURE7_KNOT
 from tempering.paper.runs import REFERENCE_500, ais_errors, raise_errors, rts_errors
 from tempering.plots import style, transitions
-from tempering.results import Result
+from tempering.results import Details
 from tempering.warmups import HysteresisStart
 
 AT_THE_KNOT = {"num_rungs": 100, "betas": "adaptive", "rung_weights": "uniform"}
 AS_IN_THE_PAPER = {"num_rungs": 100, "betas": "uniform", "rung_weights": "uniform"}
+LENGTHS = (2000, 5000, 10_000, 100_000)
+MOMENTS = "RTS, averaged moments"
 _LONGEST_FIRST_PASS = 1000
+_KNOT = ("beta", "low", "high")  # of a knot that is shown
 
 
 def make(setting: Setting) -> Made:
     """The geometric path from bits that are all 50:50, 100 chains; a path of averaged moments beside it."""
     rbm, data, rows = setting.salakhutdinov_rbm(), setting.mnist_rows(), []
     seeds = range(setting.either(20, 4))
-    averaged = None if setting.is_quick else MomentAveragedRBM.fitted(rbm, "uniform", num_knots=9)
-    for num_sweeps in setting.either((2000, 5000, 10_000, 100_000), (2000,)):
-        for method, way in _ways(rbm, averaged, data, num_sweeps, seeds).items():
+    averaged = None if setting.is_quick else setting.piece(MOMENTS, lambda: _averaged_moments(rbm, seeds))
+    for num_sweeps in setting.either(LENGTHS, LENGTHS[:1]):
+        errors = {}
+        for method, way in _ways(rbm, data, num_sweeps, seeds).items():
             name = f"uniform base, {num_sweeps} sweeps, {len(seeds)} runs of {method}"
-            errors = setting.piece(name, lambda way=way: {"errors": way()})["errors"]
-            known = FIGURE7.get(method.partition(",")[0], {}).get(num_sweeps) if "moments" not in method else None
-            rows.append(Row("uniform base", method, num_sweeps, "RMSE", rmse(errors), known, len(seeds)))
-            rows.append(Row("uniform base", method, num_sweeps, "mean error", float(np.mean(errors)), None, len(seeds)))
-    setting.say("one run whose transitions are shown")
-    start, length = halves_of(setting.either(10_000, 2000))
-    linear = estimate(rbm, "uniform", num_sweeps=length, warmup=start, progress=False, **AS_IN_THE_PAPER)
-    rows.append(Row("transition matrix", "knot", 1.0, "β", _knot(linear), FIGURE7_KNOT))
+            errors[method] = setting.piece(name, lambda way=way: {"errors": way()})["errors"]
+        if averaged is not None and num_sweeps != LENGTHS[-1]:
+            errors[MOMENTS] = averaged[str(num_sweeps)]
+        for method, found in errors.items():
+            known = None if method == MOMENTS else FIGURE7[method.partition(",")[0]][num_sweeps]
+            rows.append(Row("uniform base", method, num_sweeps, "RMSE", rmse(found), known, len(seeds)))
+            rows.append(Row("uniform base", method, num_sweeps, "mean error", float(np.mean(found)), None, len(seeds)))
+    shown = setting.piece("one run whose transitions are shown", lambda: _transitions(rbm, setting))
+    rows.append(Row("transition matrix", "knot", 1.0, "β", (shown["knot beta"] or [np.nan])[0], FIGURE7_KNOT))
     return Made(
         "Figure 7: uniform base, RBM 784×500", tuple(rows), NOTES,
-        lambda axes, theme: _draw(axes, theme, rows, linear), panels=3,
+        lambda axes, theme: _draw(axes, theme, rows, _details(shown)), panels=3,
     )  # fmt: skip
 
 
@@ -54,21 +59,22 @@ def halves_of(num_sweeps: int) -> tuple[HysteresisStart, int]:
     return start, num_sweeps - start.num_warmup_steps
 
 
-def _ways(
-    rbm: RBM, averaged: MomentAveragedRBM | None, data: np.ndarray, num_sweeps: int, seeds: range
-) -> dict[str, Callable[[], list[float]]]:
-    """The errors of each method."""
+def _ways(rbm: RBM, data: np.ndarray, num_sweeps: int, seeds: range) -> dict[str, Callable[[], list[float]]]:
+    """The errors of each method along the geometric path."""
     judged = (rbm, "uniform", REFERENCE_500, num_sweeps, seeds)
     start, length = halves_of(num_sweeps)
-    ways = {
+    return {
         "RTS": lambda: rts_errors(*judged[:3], length, seeds, warmup=start, **AT_THE_KNOT),
         "RTS, default start": lambda: rts_errors(*judged),
         "AIS": lambda: ais_errors(*judged),
         "RAISE": lambda: raise_errors(*judged, data),
     }
-    if averaged is not None and num_sweeps <= 10_000:
-        ways["RTS, averaged moments"] = lambda: rts_errors(averaged, None, REFERENCE_500, num_sweeps, seeds)
-    return ways
+
+
+def _averaged_moments(rbm: RBM, seeds: range) -> Errors:
+    """The errors along a path of averaged moments by number of sweeps; its knots are trained once."""
+    averaged = MomentAveragedRBM.fitted(rbm, "uniform", num_knots=9)
+    return {str(length): rts_errors(averaged, None, REFERENCE_500, length, seeds) for length in LENGTHS[:-1]}
 
 
 NOTES = (
@@ -82,19 +88,26 @@ NOTES = (
 )
 
 
-def _knot(result: Result) -> float:
-    """The β at which chains are held up; NaN where none is found."""
-    rungs = result.diagnosis.rung_chain
-    return float(rungs.knots[0].beta) if rungs is not None and rungs.knots else float("nan")
+def _transitions(rbm: RBM, setting: Setting) -> Errors:
+    """The transition matrix of one run on linear rungs, and the knots in it."""
+    start, length = halves_of(setting.either(10_000, 2000))
+    run = estimate(rbm, "uniform", num_sweeps=length, warmup=start, progress=False, **AS_IN_THE_PAPER)
+    details = Details.of(run)
+    knots = {f"knot {end}": [knot[end] for knot in details.answer["knot_stretches"]] for end in _KNOT}
+    return {"matrix": details.arrays["transition_matrix"].ravel().tolist(), "betas": run.betas.tolist(), **knots}
 
 
-def _draw(axes: Sequence[Any], theme: style.Theme, rows: list[Row], linear: Result) -> None:
+def _details(shown: Errors) -> Details:
+    """What the picture of the transitions is drawn from."""
+    ends = zip(*(shown[f"knot {end}"] for end in _KNOT), strict=True)
+    knots = [dict(zip(_KNOT, knot, strict=True)) for knot in ends]
+    matrix = np.reshape(shown["matrix"], (len(shown["betas"]),) * 2)
+    answer = {"by_rung": {"beta": shown["betas"]}, "knot_stretches": knots}
+    return Details(answer, {"transition_matrix": matrix}, dict)
+
+
+def _draw(axes: Sequence[Any], theme: style.Theme, rows: list[Row], linear: Details) -> None:
     means, mine = ([row for row in rows if row.quantity == name] for name in ("mean error", "RMSE"))
-    for method, colour in colours_of([row.method for row in means], theme).items():
-        places = [(row.at, REFERENCE_500 + row.ours) for row in means if row.method == method]
-        axes[0].plot(*zip(*places, strict=True), "o-", ms=4, color=colour, label=method)
-    axes[0].axhline(REFERENCE_500, color=theme.ink, lw=1, label="truth")
-    axes[0].set(xscale="log", xlabel="Gibbs sweeps", ylabel="mean of log Ẑ", title="means")
-    style.add_legend(axes[0], theme, fontsize=7)
+    draw_means(axes[0], theme, means, REFERENCE_500, "means", "Gibbs sweeps")
     draw_rmse(axes[1], theme, mine, FIGURE7, "uniform base", "Gibbs sweeps")
     transitions(linear, ax=axes[2], theme="light")

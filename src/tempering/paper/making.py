@@ -1,12 +1,15 @@
 """What a figure is made from, and what it comes to: rows of numbers, and a picture of them."""
 
+import contextlib
 import csv
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
+from scipy.special import chdtri
 
 from tempering.frontends.loading import load, load_data
 from tempering.models import RBM
@@ -18,8 +21,9 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 _READING = 0.1  # how far values that were read off a published plot may be wrong
-_CONFIDENT = 1.64  # standard errors: one in twenty repeats is beyond them on one side
-
+_UNLIKELY = 0.05  # the probability that luck alone makes an RMSE that much smaller or larger
+OUTCOMES = BETTER, NOT_CLEAR, WORSE = "better", "no clear difference", "worse"
+"""How an RMSE may compare with the published one."""
 
 Errors = dict[str, list[float]]
 
@@ -42,12 +46,14 @@ class Setting:
         is_quick: Whether a few minutes are all the time there is: fewer repeats and shorter runs.
         say: Told what is being done, a line at a time.
         keep: Makes a piece of a figure by name, or takes it from where it was kept when it was made before.
+        run_dir: Where trainings are kept while they run, so that they can go on later; by default nowhere.
     """
 
     data_dir: Path
     is_quick: bool = False
     say: Callable[[str], None] = _silent
     keep: Callable[[str, Callable[[], Errors], bool], Errors] = _made
+    run_dir: Path | None = None
 
     def piece(self, name: str, make: Callable[[], Errors], *, is_needed: bool = False) -> Errors:
         """Errors by method: a piece of a figure that is made on its own.
@@ -62,6 +68,15 @@ class Setting:
         """
         self.say(name)
         return self.keep(name, make, is_needed)
+
+    @contextlib.contextmanager
+    def directory(self, name: str) -> Iterator[Path]:
+        """Where a training writes its checkpoints: a place of its own that stays, or one that is removed at the end."""
+        if self.run_dir is not None:
+            yield self.run_dir / name
+            return
+        with tempfile.TemporaryDirectory() as scratch:
+            yield Path(scratch)
 
     def either(self, full: Value, quick: Value) -> Value:
         """The first, or the second if time is short."""
@@ -99,7 +114,7 @@ class Row(NamedTuple):
         quantity: What the number is; for "RMSE" less is better.
         ours: The number.
         published: As read off the paper's plot; None where it shows none.
-        runs: How many repeats the number is from.
+        runs: How many independent repeats the number is from.
     """
 
     panel: str
@@ -112,13 +127,17 @@ class Row(NamedTuple):
 
     @property
     def outcome(self) -> str:
-        """Whether an RMSE is better or worse than the published one, beyond noise and the error of reading."""
+        """Whether an RMSE is better or worse than the published one, beyond noise and the error of reading.
+
+        The noise is that of normal errors: the sum of `runs` squares has a chi-square law. Where errors have a bias, an
+        RMSE is known better than that, and "no clear difference" is said more often than it need be.
+        """
         if self.published is None or self.quantity != "RMSE":
             return ""
-        noise = _CONFIDENT / np.sqrt(2 * self.runs)
-        if self.ours * (1 + noise) < self.published * (1 - _READING):
-            return "better"
-        return "worse" if self.ours > self.published * (1 + _READING) * (1 + noise) else "as published"
+        low, high = (self.ours * np.sqrt(self.runs / chdtri(self.runs, p)) for p in (_UNLIKELY, 1 - _UNLIKELY))
+        if high < self.published * (1 - _READING):
+            return BETTER
+        return WORSE if low > self.published * (1 + _READING) else NOT_CLEAR
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,6 +197,20 @@ class Made:
         style.write_figure(axes[0], file)
 
 
+def write_table(file: Path, figures: Mapping[str, Made]) -> None:
+    """The rows of several figures as one table.
+
+    Args:
+        file: Where to.
+        figures: By name.
+    """
+    with file.open("w", newline="") as out:
+        table = csv.writer(out)
+        table.writerow(["figure", *Row._fields, "outcome"])
+        for name, made in figures.items():
+            table.writerows([name, *row, row.outcome] for row in made.rows)
+
+
 def colours_of(methods: Sequence[str], theme: style.Theme) -> dict[str, str]:
     """A colour for each method, the same in every panel.
 
@@ -220,6 +253,25 @@ def draw_rmse(
         ax.plot([], [], "x:", ms=5, color=theme.faint, lw=1, label="published")
     ax.set(xscale="log", yscale="log", xlabel=xlabel, ylabel="RMSE", title=title)
     style.plain_log_ticks(ax.yaxis)
+    style.add_legend(ax, theme, fontsize=7)
+
+
+def draw_means(ax: "Axes", theme: style.Theme, rows: Sequence[Row], truth: float, title: str, xlabel: str) -> None:
+    """Means of log Ẑ against the horizontal axis, which is logarithmic, and the truth as a line.
+
+    Args:
+        ax: Where to draw.
+        theme: The colours.
+        rows: The mean errors of one panel.
+        truth: log Z.
+        title: Of the panel.
+        xlabel: Of the horizontal axis.
+    """
+    for method, colour in colours_of([row.method for row in rows], theme).items():
+        places = [(row.at, truth + row.ours) for row in rows if row.method == method]
+        ax.plot(*zip(*places, strict=True), "o-", ms=4, color=colour, label=method)
+    ax.axhline(truth, color=theme.ink, lw=1, label="truth")
+    ax.set(xscale="log", xlabel=xlabel, ylabel="mean of log Ẑ", title=title)
     style.add_legend(ax, theme, fontsize=7)
 
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from tempering._logspace import log_mean_exp
 from tempering._types import Key
-from tempering.api import estimate_many
 from tempering.api.job import Job
 from tempering.api.replicates import num_at_once
 from tempering.api.settings import Settings
@@ -54,8 +53,7 @@ def rts_errors(
     Returns:
         Estimates less the truth.
     """
-    options = {"method": "rts", **settings}
-    return [r.log_z - truth for r in estimate_many(model, base, seeds=seeds, num_sweeps=num_sweeps, **options)]
+    return read_errors(model, base, truth, seeds, ["rts"], num_sweeps=num_sweeps, **settings)["rts"]
 
 
 def read_errors(

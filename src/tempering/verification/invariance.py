@@ -18,6 +18,7 @@ from tempering.kernels import (
     AnnealUp,
     BitFlips,
     BlockGibbs,
+    ClimbUp,
     Position,
     RandomWalk,
     SimulatedTempering,
@@ -43,6 +44,7 @@ def kernel_checks() -> Iterator[Check]:
     states = exact.states_of(path, exact.patterns(5))
     found = jax.vmap(path.log_densities)(states)
     yield check_equal("densities of an RBM", "sums over all hidden states", np.asarray(found), log_f, 2e-5)
+    yield _base(path, log_f)
     law = np.exp(log_f - np.logaddexp.reduce(log_f, axis=0))
     sweep = _step_of(BlockGibbs())
     for rung in range(3):
@@ -53,6 +55,15 @@ def kernel_checks() -> Iterator[Check]:
     for move in (HMC(0.9, num_leaps=3), RandomWalk(1.0, num_steps=3)):
         yield _continuous_move(move)
     yield from _weights(states, log_f)
+
+
+def _base(path: Any, log_f: np.ndarray) -> Check:
+    """log Z of independent bits, and of a normal base at a few points: there log f less log Z is the normal density."""
+    bits = path.log_z_base() - np.logaddexp.reduce(log_f[:, 0])
+    base, points = Normal(np.array([0.5, -1.0]), 2.0), np.array([[0.0, 0.0], [2.5, -3.0]])
+    log_f_there = np.asarray(jax.vmap(base.log_density)(jnp.asarray(points, jnp.float32)), np.float64)
+    normal = log_f_there - norm.logpdf(points, [0.5, -1.0], 2.0).sum(axis=1) - base.log_z()
+    return check_equal("log Z of the base", "sums over all states", np.append(normal, bits), np.zeros(3), 2e-5)
 
 
 def _moved(step: Any, path: Any, rung: int, states: Any, law: np.ndarray) -> Any:
@@ -117,19 +128,21 @@ def _continuous_move(move: AbstractMove) -> Check:
     return check_law(type(move).__name__, HOW, counts, np.full(_NUM_CELLS, 1 / _NUM_CELLS))
 
 
-class _Stay(AbstractMove):
-    """Leaves x where it is, so that the weights alone are seen."""
+class _Flip(AbstractMove):
+    """Turns every bit over, so that it is seen at which state, the old or the new one, a weight is taken."""
 
     def __call__(self, key: Any, path: Any, rung: Any, x: Any) -> tuple[Any, MoveInfo]:
-        return x, MoveInfo.accepted()
+        return path.state_of(1 - x.v), MoveInfo.accepted()
 
 
 def _weights(states: Any, log_f: np.ndarray) -> Iterator[Check]:
     """What one step up and one step down add to the log weight of every state."""
     ladder, key, here = exact.small_ladder(), jax.random.key(0), jnp.int32(_MIDDLE)
-    up, down = AnnealUp(_Stay()), AnnealDown(_Stay())
+    up, climb, down = AnnealUp(_Flip()), ClimbUp(_Flip()), AnnealDown(_Flip())
     _, risen = jax.vmap(lambda x: up(key, ladder, AnnealState(x, here, here, x)))(states)
+    _, climbed = jax.vmap(lambda x: climb(key, ladder, Position(x, here)))(states)
     _, fallen = jax.vmap(lambda x: down(key, ladder, Position(x, here)))(states)
-    how = "ratios of densities"
+    how, at_flipped = "ratios of densities", log_f[::-1]  # which are listed from the other end
     yield check_equal("annealing up", how, np.asarray(risen), log_f[:, 2] - log_f[:, 1], 2e-5)
-    yield check_equal("annealing down", how, np.asarray(fallen), log_f[:, 0] - log_f[:, 1], 2e-5)
+    yield check_equal("sequential Monte Carlo", how, np.asarray(climbed.log_increment), log_f[:, 2] - log_f[:, 1], 2e-5)
+    yield check_equal("annealing down", how, np.asarray(fallen), at_flipped[:, 0] - at_flipped[:, 1], 2e-5)
