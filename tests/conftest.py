@@ -1,10 +1,12 @@
 """Set-up for all tests: shapes are checked while they run, and two CPU devices exist."""
 
+import functools
 import gc
 import os
 import sys
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 # Most of a test's time goes into compiling. Without optimisation that takes half as long, and few tests run for long
@@ -62,6 +64,19 @@ def _forgotten_programs() -> Iterator[None]:
     mapped = Path("/proc/self/maps")
     if not mapped.exists() or mapped.read_bytes().count(b"\n") > 6_000:
         jax.clear_caches()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _shared_optimizers() -> Iterator[None]:
+    """Runs of training with the same optimizer share a program: its functions are part of what is compiled."""
+    if find_spec("optax") is None:
+        yield
+        return
+    from tempering.training import trainer
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trainer, "make_optimizer", functools.cache(trainer.make_optimizer))
+        yield
 
 
 @pytest.fixture

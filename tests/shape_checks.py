@@ -2,24 +2,49 @@
 
 import functools
 import inspect
-from collections import Counter
-from types import CodeType
+import threading
+from types import CodeType, FunctionType
 from typing import Any
 
 import jaxtyping
 from jaxtyping import install_import_hook
 
-# A check takes longer than most functions of NumPy, and so does the making of a check for a function inside another.
+# A check takes longer than most functions of NumPy, and the making of a check takes a millisecond.
 # Of all calls in one test, the first ones of each function are checked, and later those numbered by powers of two.
 ALL_UNTIL = 4
 
-_calls: Counter[CodeType] = Counter()
 _checked_always = jaxtyping.jaxtyped
+
+
+class _Definition:
+    """What all functions that one `def` makes share, however often it is run: the number of calls, and the check."""
+
+    def __init__(self, code: CodeType):
+        self.code, self.num_calls = code, 0
+        self._checked, self._now = None, threading.local()
+
+    def checked(self, function: Any, typechecker: Any) -> Any:
+        """The function with its check, to be called at once."""
+        self._now.function = function
+        if self._checked is None:
+            now = self._now
+
+            def call(*args, **kwargs):
+                return now.function(*args, **kwargs)
+
+            # Annotations that are strings are looked up among the function's own globals.
+            template = FunctionType(call.__code__, function.__globals__, closure=call.__closure__)
+            self._checked = _checked_always(functools.update_wrapper(template, function), typechecker=typechecker)
+        return self._checked
+
+
+_definitions: dict[int, _Definition] = {}  # by the code's id: equal code may stand in two classes
 
 
 def forget_calls() -> None:
     """Count the calls of every function from 0: a test begins."""
-    _calls.clear()
+    for definition in _definitions.values():
+        definition.num_calls = 0
 
 
 def is_checked(number: int) -> bool:
@@ -35,17 +60,17 @@ def checked_often(function: Any = None, *, typechecker: Any) -> Any:
         return _checked_always(function, typechecker=typechecker)
     if hasattr(function, "ischecked_often"):  # the `__init__` of a class comes twice
         return function
-    code, checked = function.__code__, None
+    code = function.__code__
+    if id(code) not in _definitions:
+        _definitions[id(code)] = _Definition(code)
+    definition = _definitions[id(code)]
 
     @functools.wraps(function)
     def counted(*args, **kwargs):
-        nonlocal checked
-        _calls[code] += 1
-        if not is_checked(_calls[code]):
+        definition.num_calls += 1
+        if not is_checked(definition.num_calls):
             return function(*args, **kwargs)
-        if checked is None:
-            checked = _checked_always(function, typechecker=typechecker)
-        return checked(*args, **kwargs)
+        return definition.checked(function, typechecker)(*args, **kwargs)
 
     counted.ischecked_often = True
     return counted

@@ -35,3 +35,20 @@ def test_the_package_is_checked():
     """Kills: modules that were imported before the hook, and classes whose fields are not checked."""
     with pytest.raises(TypeCheckError, match="num_groups"):
         left_out(None, "two")
+
+
+def test_functions_made_by_one_definition_share_a_check_and_run_as_themselves():
+    """Kills: the first of them that runs for all, a check of arguments that is lost, recursion into another."""
+
+    def power(exponent):
+        def function(x: Float[np.ndarray, " n"], then=None) -> Float[np.ndarray, " n"]:
+            return x**exponent if then is None else then(x) ** exponent
+
+        return shape_checks.checked_often(function, typechecker=beartype)
+
+    twos = np.full(3, 2.0)
+    assert [power(exponent)(twos)[0] for exponent in (1, 2)] == [2, 4]
+    assert power(3)(twos, power(2))[0] == 64
+    shape_checks.forget_calls()
+    with pytest.raises(TypeCheckError, match="parameters"):
+        power(1)(np.zeros((3, 2)))

@@ -56,18 +56,24 @@ LONG = (
     *("index.md", "training.md", "comparing.md", "own_loop.md", "ladders.md", "long_runs.md", "plots.md"),
     *("verdicts.md", "adjusting.md", "knots.md"),
 )
-# What `make test` runs instead: a smaller model and fewer sweeps, so that the verdict, and the status, may be another.
+# What `make test` runs instead: smaller models, and fewer chains, rungs and sweeps, of the same sizes wherever they can
+# be, so that programs are shared. The verdict of a command, and its status, may be another.
+_FEW = "--chains 20 --rungs 20"
+_ESTIMATE = "tempering estimate rbm.npz --data data.npz"
 _COMPARE = "tempering compare rbm.npz --data data.npz --methods"
 _TRAIN = "tempering train data.npz --hidden 8 --method pcd --optimizer adam"
 SHORTENED = {
     "tempering estimate ising:16x16:0.44": "tempering estimate ising:4x6:0.44 --chains 20 --sweeps 100",
-    "tempering estimate rbm.npz --data data.npz --target-error 0.02":
-        "tempering estimate rbm.npz --data data.npz --target-error 0.2 --sweeps 100",
-    f"{_COMPARE} rts,mbar,ti_rb,sams,ais,raise --budget 600": f"{_COMPARE} rts,mbar,ti_rb,sams,ais,raise --budget 60",
-    "tempering estimate rbm.npz --data data.npz --out run":
-        "tempering estimate rbm.npz --data data.npz --out run --sweeps 100",
+    f"{_ESTIMATE} --target-error 0.02": f"{_ESTIMATE} --target-error 0.2 --sweeps 100 {_FEW}",
+    f"{_COMPARE} rts,mbar,ti_rb,sams,ais,raise --budget 600":
+        f"{_COMPARE} rts,mbar,ti_rb,sams,ais,raise --budget 60 {_FEW}",
+    f"{_ESTIMATE} --out run": f"{_ESTIMATE} --out run --sweeps 100 {_FEW}",
     f"{_TRAIN} --updates 40 --chains 100 --sweeps 5 --out fit": f"{_TRAIN} --updates 4 --chains 40 --out fit",
 }  # fmt: skip
+SHORTENED_CODE = {
+    "target_error=0.05, seed=0": "target_error=0.2, seed=0, num_chains=20, num_rungs=20",
+    "tp.Normal(jnp.zeros(4), 4.0))": "tp.Normal(jnp.zeros(4), 4.0)), num_chains=20",
+}
 ELSEWHERE = ("tracking_pytorch.md", "tracking_sklearn.md")  # run, and held to more, by test_tracking_examples.py
 
 
@@ -91,6 +97,8 @@ def test_examples_run(file, is_short, tmp_path, monkeypatch):
             if not all(importlib.util.find_spec(name) for name in needed_by(block)):
                 continue  # an optional package that is not there
             code = "\n" * (block.line - 1) + block.text  # so that a traceback names the line of the page
+            for long, short in SHORTENED_CODE.items() if is_short else ():
+                code = code.replace(long, short)
             exec(compile(code, str(file), "exec"), namespace)
         elif block.mark.startswith("runnable"):
             expected = int(NUMBER.findall(block.mark)[0]) if "exits" in block.mark else 0

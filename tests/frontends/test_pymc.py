@@ -17,12 +17,18 @@ import checks
 import tempering as tp
 from tempering.frontends.pymc import from_pymc
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # what PyMC's own dependencies say of their future when they are imported
-    pm = pytest.importorskip("pymc", reason="PyMC is not installed")
-
 # PyTensor says so whenever it builds a model where no BLAS was installed for it; models here run in JAX.
 pytestmark = pytest.mark.filterwarnings("ignore:PyTensor could not link to a BLAS")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _pymc():
+    """Three seconds of importing, which a process that runs other tests does without."""
+    global pm
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what PyMC's own dependencies say of their future when they are imported
+        pm = pytest.importorskip("pymc", reason="PyMC is not installed")
+
 
 SHIFTED = np.array([0.3, -1.2, 2.5, 0.8, 1.9])
 

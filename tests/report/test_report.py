@@ -152,23 +152,22 @@ def test_flags_are_code_and_not_broken():
     )
 
 
-@pytest.mark.parametrize("where", ["title", "model", "command", "finding", "setting", "draw"])
-def test_hostile_names_are_text(where):
+def test_hostile_names_are_text():
     """Kills: any string that reaches the page without being escaped."""
-    details, title = stuck_details(), ""
-    answer = dict(details.answer)
-    if where == "title":
-        title = HOSTILE
-    elif where == "finding":
-        answer["findings"] = [{"verdict": "knot", "seen": HOSTILE, "cure": HOSTILE}]
-    elif where == "setting":
-        answer["settings"] = {HOSTILE: HOSTILE}
-    elif where != "draw":
-        answer[where] = HOSTILE
-    draws = {HOSTILE: np.linspace(0, 1, 50)} if where == "draw" else details.find_draws()
-    document = run_report(dataclasses.replace(details, answer=answer, find_draws=lambda: draws), title=title)
-    assert "<script" not in document
-    assert "alert" in text_of(document, with_pictures=True)
+    places = ("title", "model", "command", "seen", "cure", "setting", "value", "draw")
+    at = {where: HOSTILE.replace("alert", f"alert_{where}") for where in places}
+    details = stuck_details()
+    changes = {
+        "model": at["model"], "command": at["command"], "settings": {at["setting"]: at["value"]},
+        "findings": [{"verdict": "knot", "seen": at["seen"], "cure": at["cure"]}],
+    }  # fmt: skip
+    draws = {at["draw"]: np.linspace(0, 1, 50)}
+    details = dataclasses.replace(details, answer={**details.answer, **changes}, find_draws=lambda: draws)
+    documents = [run_report(details, title=title) for title in ("", at["title"])]  # the model is named without a title
+    assert not any("<script" in document for document in documents)
+    text = " ".join(text_of(document, with_pictures=True) for document in documents)
+    for where in places:
+        assert f"alert_{where}" in text, where
 
 
 def test_from_a_directory_without_the_model(tmp_path):

@@ -81,8 +81,14 @@ def answer(result):
 # The same bits.
 
 
-@pytest.mark.parametrize("method", ["rts", "rsd"])
-@pytest.mark.parametrize("warmup", WARMUPS)
+# What "rsd" keeps is kept while sampling, after any warm-up.
+@pytest.mark.parametrize(
+    ("warmup", "method"),
+    [
+        pytest.param(warmup, method, marks=[pytest.mark.slow] * (method == "rsd" and warmup != "annealed"))
+        for warmup, method in itertools.product(WARMUPS, ("rts", "rsd"))
+    ],
+)
 def test_a_run_stopped_at_every_chunk_is_the_uninterrupted_run(tmp_path, warmup, method):
     """Guards saving and restoring each kind of stage, at its beginning, in its middle and at its end."""
     how = {"warmup": WARMUPS[warmup], "method": method}

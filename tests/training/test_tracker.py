@@ -78,7 +78,10 @@ def exact_log_z(rbm: Parameters) -> float:
     return tp.RBM(*(np.asarray(a, np.float64) for a in rbm)).exact_log_z()
 
 
-@pytest.mark.parametrize("phase", [ContrastiveDivergence(1), PCD(50, 2)], ids=["cd", "pcd"])
+# The tracker is shown parameters alone, whatever has made them.
+@pytest.mark.parametrize(
+    "phase", [ContrastiveDivergence(1), pytest.param(PCD(50, 2), marks=pytest.mark.slow)], ids=["cd", "pcd"]
+)
 def test_the_band_holds_while_an_rbm_is_trained(phase):
     """Updates are not independent, so that this is a check for gross faults; the study has the rates.
 
