@@ -305,7 +305,7 @@ def test_ctrl_c_and_resume(tempering, monkeypatch, tmp_path):
     other.write_text(GOOD.replace("-jnp.sum(x**self.power)", "-1.01 * jnp.sum(x**self.power)"))
     status, out, err = tempering(common[0], "other.py:model", *common[2:], tmp_path / "cut", "--resume")
     assert (status, out) == (2, "")
-    assert "holds another run; it differs in model" in err
+    assert "holds another run; it differs in MODEL or --base" in err
 
 
 def test_help_names_every_kind_of_model(tempering):
