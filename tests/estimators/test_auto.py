@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 
 import checks
 import exact
@@ -91,6 +92,40 @@ def test_noise_gets_little_weight_and_copies_change_nothing():
     np.testing.assert_allclose(joined.values, same[0].values, atol=TOLERANCE)
     np.testing.assert_allclose(joined.influences, same[0].influences, atol=TOLERANCE)
     np.testing.assert_array_equal(least_variance_weights(np.stack([signal, 0 * signal], axis=1)), [0, 1])
+
+
+@pytest.mark.parametrize("num_readings", [2, 3, 4])
+def test_weights_are_those_of_least_squares_without_negative_weights(num_readings):
+    """Against SciPy. Kills: the first subset without a negative weight, subsets of one size, a sum that is not 1."""
+    rng = np.random.default_rng(7)
+    num_inner = 0
+    for _ in range(100):
+        mixed = rng.normal(size=(40, num_readings)) @ rng.normal(size=(num_readings, num_readings))
+        mixed += rng.normal(size=(40, 1))
+        centred = mixed - mixed.mean(axis=0)
+        scale = np.sqrt((centred**2).sum(axis=0).min())
+        expected, _ = nnls(np.vstack([centred / scale, np.ones(num_readings)]), np.append(np.zeros(40), 1.0))
+        weights = least_variance_weights(mixed)
+        np.testing.assert_allclose(weights, expected / expected.sum(), atol=1e-9)
+        num_inner += np.all(weights > 0)
+    assert 0 < num_inner < 100
+
+
+def test_weights_of_readings_that_depend_on_each_other():
+    """Copies, opposites and multiples: the variance is the least one, though many weights have it.
+
+    Kills: a matrix that must have an inverse.
+    """
+    rng = np.random.default_rng(8)
+    one, other = rng.normal(size=(2, 60))
+    one, other = one - one.mean(), other - other.mean()
+    cases = {0.0: [one, -2 * one, other], np.var(one): [one, one, 3 * one]}
+    for least, readings in cases.items():
+        stacked = np.stack(readings, axis=1)
+        weights = least_variance_weights(stacked)
+        assert weights.min() >= 0
+        assert weights.sum() == pytest.approx(1)
+        assert np.var(stacked @ weights) == pytest.approx(least, abs=1e-12)
 
 
 def test_weights_are_never_negative():

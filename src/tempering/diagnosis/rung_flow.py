@@ -1,8 +1,7 @@
 """The flow of chains between rungs: its spectral gap, conductances, committor and resistance."""
 
 import numpy as np
-from jaxtyping import Float, Num
-from scipy.sparse.csgraph import connected_components
+from jaxtyping import Bool, Float, Num
 
 from tempering._errors import InputError
 from tempering._types import HostPerRung
@@ -63,7 +62,7 @@ def spectral_gap(flow: Flow) -> float:
     visited = flow.sum(axis=1)
     is_visited = visited > 0
     flow, root = flow[np.ix_(is_visited, is_visited)], np.sqrt(visited[is_visited])
-    if len(root) < 2 or connected_components(flow, directed=False, return_labels=False) > 1:
+    if len(root) < 2 or not _reached_from_first(flow).all():
         return 0.0
     similar = flow / root[:, None] / root  # symmetric, with the eigenvalues of P
     return max(float(1 - np.linalg.eigvalsh(similar)[-2]), 0.0)
@@ -99,11 +98,21 @@ def committor(flow: Flow, num_bottom: int = 1, num_top: int = 1) -> HostPerRung:
 
 def resistance(flow: Flow) -> float:
     """The resistance between first and last rung of a network with conductances F_jk; infinite if not connected."""
-    _, labels = connected_components(flow, directed=False)
-    if labels[0] != labels[-1]:
+    is_tied = _reached_from_first(flow)
+    if not is_tied[-1]:
         return np.inf
-    tied = flow[np.ix_(labels == labels[0], labels == labels[0])]
+    tied = flow[np.ix_(is_tied, is_tied)]
     return 1 / crossing_flow(tied, committor(tied))
+
+
+def _reached_from_first(flow: Flow) -> Bool[np.ndarray, " rung"]:
+    """The rungs that are connected with the first one."""
+    is_reached, waiting = np.arange(len(flow)) == 0, [0]
+    while waiting:
+        found = np.flatnonzero((flow[waiting.pop()] > 0) & ~is_reached)
+        is_reached[found] = True
+        waiting.extend(found)
+    return is_reached
 
 
 def log_ratio_variance(flow: Flow, *, averaged: bool = True) -> float:

@@ -4,7 +4,6 @@ import dataclasses
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.optimize import root_scalar
 from scipy.special import expit
 
 from tempering._errors import InputError
@@ -88,6 +87,8 @@ def _along(pool: Pool, rungs: np.ndarray, counts: HostPerRung) -> LogZ:
 
 def _bridge(pool: Pool, rungs: Int[np.ndarray, "2"]) -> _Bridge:
     """The log ratio that solves Σ_i p_upper(x_i) = n_upper, whose left side falls with it."""
+    from scipy.optimize import root_scalar  # takes long to import
+
     pair = pool.restricted_to(rungs)
     log_steps = pair.features.astype(np.float64) @ (pair.matrix[1] - pair.matrix[0])  # log f_upper/f_lower
     counts = pair.counts

@@ -2,7 +2,6 @@
 
 import numpy as np
 from jaxtyping import Float
-from scipy.optimize import root_scalar
 
 from tempering._errors import InputError
 from tempering._logspace import log_sum_exp
@@ -32,6 +31,8 @@ def log_z_from_both_ways(
 
     Caveats: The passes down must begin with draws of the target. It is a guess to begin with, without an error bar.
     """
+    from scipy.optimize import root_scalar  # takes long to import
+
     if np.any(up[:, 0] != 0) or np.any(down[:, -1] != 0):
         raise InputError(
             "`log_z_from_both_ways` needs passes up with 0 at rung 0, and passes down with 0 at the target."

@@ -5,7 +5,6 @@ import itertools
 
 import numpy as np
 from jaxtyping import Float
-from scipy.optimize import nnls
 from scipy.special import stdtrit
 
 from tempering._logspace import rounding_of
@@ -78,15 +77,27 @@ def least_variance_weights(influences: Float[np.ndarray, "unit reading"]) -> Flo
     """Weights ≥ 0 with sum 1 that minimise the variance of the combined influences.
 
     The minimum of |Xw|² + (Σw − 1)² over w ≥ 0 is proportional to them: for w = t·u with Σu = 1, the least value over t
-    rises with |Xu|².
+    rises with |Xu|². It is the least of the minima without a bound, over all subsets of the readings, that have no
+    negative weight: readings are few, and so are subsets.
     """
     centred = influences - influences.mean(axis=0)
     scale = np.sqrt((centred**2).sum(axis=0).min())
     if scale == 0:  # a reading without error
         return np.eye(centred.shape[1])[int((centred**2).sum(axis=0).argmin())]
-    rows = np.vstack([centred / scale, np.ones(centred.shape[1])])
-    weights, _ = nnls(rows, np.append(np.zeros(len(centred)), 1.0))
-    return weights / weights.sum()
+    rows, aim = np.vstack([centred / scale, np.ones(centred.shape[1])]), np.append(np.zeros(len(centred)), 1.0)
+    best, least = np.zeros(centred.shape[1]), np.inf
+    for subset in _subsets(centred.shape[1]):
+        weights = np.linalg.lstsq(rows[:, subset], aim)[0]
+        misfit = np.sum((rows[:, subset] @ weights - aim) ** 2)
+        if np.all(weights >= 0) and misfit < least:
+            best, least = np.zeros(centred.shape[1]), misfit
+            best[subset] = weights
+    return best / best.sum()
+
+
+def _subsets(number: int) -> list[list[int]]:
+    """All subsets of 0 … number − 1 but the empty one; small ones first."""
+    return [list(one) for size in range(1, number + 1) for one in itertools.combinations(range(number), size)]
 
 
 def disagreement(readings: list[LogZ], std_error: float) -> Finding | None:

@@ -5,7 +5,6 @@ from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.integrate import cumulative_simpson, cumulative_trapezoid
 
 from tempering._errors import InputError
 from tempering._logspace import rounding_of
@@ -131,8 +130,10 @@ def _integrated(rule: str, betas: HostPerRung, slopes: np.ndarray, curvatures: n
     if rule == "riemann":
         return summed_from_base(np.diff(betas) * slopes[..., 1:])
     if rule == "simpson":
+        from scipy.integrate import cumulative_simpson  # takes long to import
+
         return cumulative_simpson(slopes, x=betas, axis=-1, initial=0.0)
-    trapezoid = cumulative_trapezoid(slopes, x=betas, axis=-1, initial=0.0)
+    trapezoid = summed_from_base(np.diff(betas) * (slopes[..., 1:] + slopes[..., :-1]) / 2)
     if rule == "corrected":
         return trapezoid - summed_from_base(np.diff(betas) ** 2 / 12 * np.diff(curvatures))
     return trapezoid
