@@ -8,7 +8,7 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 
 # log Z on the terminal, and a page with its pictures.
 demo: .venv/demo
-	$(BIN)/tempering estimate --report demo.html
+	$(BIN)/tempering estimate --target-error 0.02 --report demo.html
 
 # Most of the tests' time goes into compiling: both workers share what was compiled, and the next run has it all.
 CACHE := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.venv/compiled JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0
