@@ -21,7 +21,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import ages
 import repeats
@@ -79,7 +79,8 @@ def keeper(parts: Path, *, is_worker: bool) -> Callable[[str, Callable[[], Piece
             if not file.exists():
                 started = time.perf_counter()
                 found = make()
-                content = {"name": name, "seconds": time.perf_counter() - started, "found": found}
+                seconds = time.perf_counter() - started
+                content = {"name": name, "machine": repeats.machine(), "seconds": seconds, "found": found}
                 unfinished = file.with_suffix(f".{os.getpid()}")
                 unfinished.write_text(json.dumps(content, ensure_ascii=False))
                 unfinished.replace(file)
@@ -107,7 +108,9 @@ def keep(name: str, made: Made, is_quick: bool, out: Path, parts: Path) -> None:
         print(row, row.outcome, flush=True)
     about = repeats.about()
     about["code"] += "".join(f" {module}={ages.digest_of(module)}" for module in _modules_of(name))
-    about["seconds"] = max(about["seconds"], round(sum(_content(file)["seconds"] for file in parts.glob("*.json"))))
+    pieces = [json.loads(file.read_text()) for file in parts.glob("*.json")]
+    about["seconds"] = max(about["seconds"], round(sum(piece["seconds"] for piece in pieces)))
+    about["machine"] = "; ".join(sorted({piece["machine"] for piece in pieces})) or about["machine"]
     rows = [row._asdict() for row in made.rows]
     content = ages.sealed(
         {"about": about, "is_quick": is_quick, "title": made.title, "notes": made.notes, "rows": rows}
@@ -118,10 +121,6 @@ def keep(name: str, made: Made, is_quick: bool, out: Path, parts: Path) -> None:
     made.write_picture(repeats.FIGURES / f"paper_{name}.svg")
     made.write_picture(out / f"paper_{name}.png")
     made.write_csv(out / f"paper_{name}.csv")
-
-
-def _content(file: Path) -> dict[str, Any]:
-    return json.loads(file.read_text())
 
 
 if __name__ == "__main__":

@@ -185,7 +185,7 @@ class Made:
         from matplotlib.figure import Figure
 
         width = 3.6 * self.panels + 0.8
-        figure = Figure(figsize=(width, 3.4), layout="constrained", facecolor=style.LIGHT.paper)
+        figure = Figure(figsize=(width, 4.0), layout="constrained", facecolor=style.LIGHT.paper)
         axes = [figure.add_subplot(1, self.panels, i + 1) for i in range(self.panels)]
         for ax in axes:
             style.dress(ax, style.LIGHT)
@@ -253,7 +253,7 @@ def draw_rmse(
         ax.plot([], [], "x:", ms=5, color=theme.faint, lw=1, label="published")
     ax.set(xscale="log", yscale="log", xlabel=xlabel, ylabel="RMSE", title=title)
     style.plain_log_ticks(ax.yaxis)
-    style.add_legend(ax, theme, fontsize=7)
+    _add_legend_below(ax, theme)
 
 
 def draw_means(ax: "Axes", theme: style.Theme, rows: Sequence[Row], truth: float, title: str, xlabel: str) -> None:
@@ -272,7 +272,12 @@ def draw_means(ax: "Axes", theme: style.Theme, rows: Sequence[Row], truth: float
         ax.plot(*zip(*places, strict=True), "o-", ms=4, color=colour, label=method)
     ax.axhline(truth, color=theme.ink, lw=1, label="truth")
     ax.set(xscale="log", xlabel=xlabel, ylabel="mean of log Ẑ", title=title)
-    style.add_legend(ax, theme, fontsize=7)
+    _add_legend_below(ax, theme)
+
+
+def _add_legend_below(ax: "Axes", theme: style.Theme) -> None:
+    """Lines may be anywhere inside the axes."""
+    style.add_legend(ax, theme, fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
 
 
 def rmse(errors: Sequence[float] | np.ndarray) -> float:
