@@ -32,7 +32,7 @@ from tempering.training import session
 
 RECORD = Path(__file__).parents[1] / "benchmarks" / "results" / "killed_runs.json"
 ESTIMATE = shlex.split(
-    "estimate rbm:12x8:0.4 --chains 60 --rungs 6 --sweeps 150000 --warmup annealed --devices 1 --json --quiet"
+    "estimate rbm:12x8:0.4 --chains 60 --rungs 6 --sweeps 250000 --warmup annealed --devices 1 --json --quiet"
 )
 TRAIN = shlex.split("--hidden 6 --updates 1000 --chains 40 --sweeps 2 --rungs 6 --batch 20 --json --no-plot --quiet")
 MOMENTS = ("start", "write", "run")
