@@ -127,7 +127,10 @@ def whole_run(name) -> tp.Result:
 
 
 @pytest.mark.parametrize("asked", [{}, {"target_error": 1e-3}], ids=["fixed length", "target"])
-@pytest.mark.parametrize("name", LATE)
+@pytest.mark.parametrize(
+    "name",  # the steps of a move are also tuned while climbing; what hysteresis walks is an annealing pass
+    [pytest.param(name, marks=[pytest.mark.slow] * (name in ("tuned", "hysteresis"))) for name in LATE],
+)
 def test_time_that_is_up_in_the_warm_up_cuts_it_short(name, asked):
     """Kills: a clock that waits for sampling, half an annealing pass taken for a whole one, a cut that is not told."""
     make, warmup = LATE[name]
@@ -141,7 +144,9 @@ def test_time_that_is_up_in_the_warm_up_cuts_it_short(name, asked):
     assert list(Verdict).index(late.verdict) >= list(Verdict).index(Verdict.SHORT)
 
 
-@pytest.mark.parametrize("name", ["sequential, tuned", "annealed", "hysteresis", "iterations"])
+@pytest.mark.parametrize(
+    "name", ["sequential, tuned", "annealed", pytest.param("hysteresis", marks=pytest.mark.slow), "iterations"]
+)
 def test_a_warm_up_that_was_cut_short_is_resumed_as_if_it_had_not_been(tmp_path, name):
     """Guards the bits against the clock: what a late warm-up hurried through is not what a resumed run goes on from."""
     make, warmup = LATE[name]

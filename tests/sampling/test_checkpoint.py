@@ -85,7 +85,7 @@ def answer(result):
 @pytest.mark.parametrize(
     ("warmup", "method"),
     [
-        pytest.param(warmup, method, marks=[pytest.mark.slow] * (method == "rsd" and warmup != "annealed"))
+        pytest.param(warmup, method, marks=[pytest.mark.slow] * ((method == "rsd") != (warmup == "annealed")))
         for warmup, method in itertools.product(WARMUPS, ("rts", "rsd"))
     ],
 )
@@ -104,7 +104,7 @@ def test_a_run_stopped_at_every_chunk_is_the_uninterrupted_run(tmp_path, warmup,
     assert answer(quick(tmp_path / "cut", resume=True, **how)) == answer(whole)  # a finished run, asked again
 
 
-@pytest.mark.parametrize("mixing", [0.0, 5.0], ids=["independent", "correlated"])
+@pytest.mark.parametrize("mixing", [0.0, pytest.param(5.0, marks=pytest.mark.slow)], ids=["independent", "correlated"])
 def test_a_run_stopped_while_climbing_goes_on_with_all_that_was_found(tmp_path, mixing):
     """Guards a stage whose arrays grow from one stretch to the next, tuned steps and a random number of leaps included.
 

@@ -65,7 +65,7 @@ def test_all_at_once_is_as_one_by_one(name, monkeypatch):
 
 
 def test_parties_follow_one_another(monkeypatch):
-    model, base, settings = MODELS["rbm"]()
+    model, base, settings = MODELS["one or two iterations"]()
     monkeypatch.setattr(jax, "default_backend", lambda: "an accelerator")
     monkeypatch.setattr(replicates, "_MOST_AT_ONCE", 2)
     assert [r.seed for r in tp.estimate_many(model, base, seeds=range(3), **settings)] == [0, 1, 2]
@@ -76,8 +76,8 @@ def test_runs_that_share_a_program_have_the_bits_of_single_ones_on_a_gpu():
 
     Kills: the plain form in place of it, runs that fill up in place of real ones, the rungs of one run for another's.
     """
-    rbm, base = tp.load_example()
-    job = Job(rbm, base, Settings(num_chains=6, num_rungs=5, num_sweeps=12, warmup=tp.AnnealedStart(4, (3, 4))))
+    settings = Settings(num_chains=6, num_rungs=5, num_sweeps=6, warmup=tp.AnnealedStart(4, (3,)))
+    job = Job(*tp.load_example(), settings)
     setups = [job.setup(seed) for seed in (3, 11, 4)]
     begun = [next(s for s in walk_stages(job.warmup, setup, job.keep) if s.is_sampling) for setup in setups]
     betas = [np.linspace(0, 1, 5) ** power for power in (1, 2, 3)]

@@ -13,6 +13,7 @@ from tempering.sampling import side_by_side
 from tempering.sampling.side_by_side import calls_out
 
 BETAS = np.linspace(0, 1, 4)
+QUICK = {"move": tp.RandomWalk(0.5), "warmup": tp.AnnealedStart(4, (2,))}  # which compile soon
 
 PROCESS = """
 import tempering as tp, jax, jax.numpy as jnp, numpy as np
@@ -52,7 +53,7 @@ def test_threads_give_the_bits_of_one_thread(monkeypatch):
     found = []
     for cores in (1, 3):
         monkeypatch.setattr(side_by_side, "num_cores", lambda cores=cores: cores)
-        result = tp.estimate(model, num_chains=130, num_sweeps=12, num_rungs=8)
+        result = tp.estimate(model, num_chains=130, num_sweeps=12, num_rungs=8, **QUICK)
         found.append((result.log_z, result.recording.stats.log_sums))
     assert found[0][0] == found[1][0]
     np.testing.assert_array_equal(found[0][1], found[1][1])

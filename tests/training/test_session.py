@@ -156,6 +156,17 @@ def test_pretraining_may_have_a_rate_of_its_own():
     )
 
 
+def test_a_run_ends_where_its_validation_has_fallen(monkeypatch):
+    """Where that is, test_choosing.py knows. Kills: a run that goes on, and one that ends though nobody asked."""
+    monkeypatch.setattr("tempering.training.choosing.Choosing.has_fallen", lambda _, *asked: asked == (5, 7))
+    outcome, rows = finished(run_of(early_stop=True, patience=7))
+    assert (outcome.stopped_early, len(rows)) == (True, 5)
+    monkeypatch.setattr("tempering.training.choosing.Choosing.has_fallen", lambda *_: True)
+    outcome, rows = finished(run_of())
+    assert (outcome.stopped_early, len(rows)) == (False, 12)
+
+
+@pytest.mark.slow  # the rule is in test_choosing.py, and that it ends a run is above
 def test_training_stops_when_validation_has_fallen_by_more_than_its_band():
     """Few rows, a large step: it learns them by heart. Kills: a stop at the first decline, the best not kept."""
     data = some_data(12, 16)

@@ -245,11 +245,13 @@ def test_bits_in_one_call():
 
 
 @pytest.mark.parametrize(
-    "warmup", ["annealed", *(pytest.param(name, marks=pytest.mark.slow) for name in ("iterations", "sams"))]
+    "warmup",
+    [AnnealedStart(40, (20, 20)), *(pytest.param(name, marks=pytest.mark.slow) for name in ("iterations", "sams"))],
+    ids=["annealed", "iterations", "sams"],
 )
 def test_every_warm_up_tunes_and_resumes_to_the_same_bits(tmp_path, warmup):
     """Cut in the tuning, in the warm-up proper, and among the draws that count."""
-    settings = {"num_sweeps": 64, "num_rungs": 40, "seed": 2, "warmup": warmup}  # shapes of the test above but one
+    settings = {"num_sweeps": 64, "num_rungs": 12, "num_chains": 20, "seed": 2, "warmup": warmup, "chunk_sweeps": 2}
     whole = tp.estimate(_gaussian(), **settings)
     stops, calls = (3, 24, 70), itertools.count()
     for _ in stops:
@@ -289,7 +291,8 @@ def test_an_adaptive_ladder_needs_a_warm_up_that_measures_the_path():
 
 def test_moves_that_are_never_accepted_are_called_frozen():
     """A step a thousand times too long: every rung but the base, which is drawn exactly, stands still."""
-    result = tp.estimate(_gaussian(), move=tp.HMC(300.0), num_sweeps=200, num_rungs=6, num_chains=20)
+    how = {"num_sweeps": 200, "num_rungs": 6, "num_chains": 20, "warmup": AnnealedStart(20, (10,))}
+    result = tp.estimate(_gaussian(), move=tp.HMC(300.0), **how)
     assert tp.Verdict.FROZEN in {finding.verdict for finding in result.diagnosis.findings}
     (found,) = [finding for finding in result.diagnosis.findings if finding.verdict is tp.Verdict.FROZEN]
     assert "of the moves at rung" in found.seen
