@@ -16,7 +16,7 @@ from tempering.sampling import walk_home
 OTHER = np.array([[12.0, 0.0]])
 SHARE = 0.4  # of the mass, in the mode that the base does not see
 QUICK = tp.AnnealedStart(100, (50,))  # which compiles soon, as steps without gradients do
-SETTINGS = {"num_chains": 100, "num_rungs": 20, "num_sweeps": 150, "warmup": QUICK, "move": tp.RandomWalk(1.0, 3)}
+SETTINGS = {"num_chains": 100, "num_rungs": 20, "num_sweeps": 150, "warmup": QUICK, "move": tp.RandomWalk(1.0)}
 
 
 def log_f(x):

@@ -365,6 +365,7 @@ def on_terminal(launch, *arguments) -> tuple[int, str, str]:
     return process.returncode, out, shown.decode()
 
 
+@pytest.mark.slow  # tests/progress has the bar on a terminal, and the words of its line
 def test_the_bar_on_a_terminal(launch):
     """Guards the live bar: the stage, the estimate with its error and the one asked for; stdout stays clean."""
     _, out, shown = on_terminal(launch, *SMALL, "--sweeps", 250, "--target-error", 1e-6, "--max-sweeps", 750)

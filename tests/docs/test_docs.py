@@ -55,7 +55,7 @@ LONG = (
     *("paths.md", "paths_rbm.md", "bayes.md", "any_model.md", "stopping.md", "moves.md", "discrete.md"),
     *("index.md", "training.md", "comparing.md", "own_loop.md", "ladders.md", "long_runs.md", "plots.md"),
     *("verdicts.md", "adjusting.md", "knots.md", "tracking.md", "annealing.md", "controls.md", "command_line.md"),
-    *("sequential.md", "continuous.md"),
+    *("sequential.md", "continuous.md", "expectations.md"),
 )
 # What `make test` runs instead: smaller models, and fewer chains, rungs and sweeps, of the same sizes wherever they can
 # be, so that programs are shared. The verdict of a command, and its status, may be another.
@@ -73,7 +73,7 @@ SHORTENED = {
 }  # fmt: skip
 SHORTENED_CODE = {
     "target_error=0.05, seed=0": "target_error=0.2, seed=0, num_chains=20, num_rungs=20",
-    "tp.Normal(jnp.zeros(4), 4.0))": "tp.Normal(jnp.zeros(4), 4.0)), num_chains=20",
+    "tp.Normal(jnp.zeros(4), 4.0))": "tp.Normal(jnp.zeros(4), 4.0)), num_chains=20, move=tp.RandomWalk(1.0)",
 }
 ELSEWHERE = ("tracking_pytorch.md", "tracking_sklearn.md")  # run, and held to more, by test_tracking_examples.py
 

@@ -43,7 +43,9 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * n.startswith("tuned")) for n in MODELS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n != "one or two iterations")) for n in MODELS]
+)
 def test_all_at_once_is_as_one_by_one(name, monkeypatch):
     # Kills: one key for all, the ladder or the states of the first for all, chains numbered through, a block walked
     # twice, finished runs walked again with those that are not, runs at different stages in one party.
