@@ -60,19 +60,19 @@ def test_a_funnel_under_a_normal_base_is_not_called_good():
     def log_f(x):
         return norm.logpdf(x[0], 0, 3.0) + jnp.sum(norm.logpdf(x[1:], 0, jnp.exp(x[0] / 2)))
 
-    quick = tp.AnnealedStart(200, (100,))
-    how = {"move": tp.HMC(1.0, num_leaps=10), "num_sweeps": 300, "num_rungs": 30, "warmup": quick}
+    how = {"move": tp.HMC(1.0, num_leaps=10), "num_sweeps": 300, "num_rungs": 30}
     result = tp.estimate(tp.LogDensity(log_f, tp.Normal(jnp.zeros(3), 3.0)), **how)
     assert result.diagnosis.found(Verdict.DIVERGENT) or result.diagnosis.found(Verdict.HEAVY_TAILS)
 
 
+@pytest.mark.slow  # the rule is above, row by row, and so are the words
 def test_light_tails_only_cost_time():
     """exp(−x⁴): a fifth of the trajectories fail, at all rungs alike, and the summary says what that means.
 
     With long trajectories and the steps of the annealed warm-up, which accepts two of three. The default has none.
     """
     model = tp.LogDensity(lambda x: -jnp.sum(x**4), tp.Normal(jnp.zeros(3)))
-    how = {"move": tp.HMC(num_leaps=10), "warmup": tp.AnnealedStart(100, (50,)), "num_rungs": 20, "num_sweeps": 100}
+    how = {"move": tp.HMC(num_leaps=10), "warmup": "annealed", "num_rungs": 20, "num_sweeps": 300}
     result = tp.estimate(model, **how)
     assert result.num_divergent > 1000
     assert not result.diagnosis.found(Verdict.DIVERGENT)

@@ -125,7 +125,7 @@ def test_reverse_annealing_is_no_better_than_the_run_it_starts_from(hard):
 def test_a_continuous_chain_that_is_stuck_ends_in_a_verdict():
     """On a narrow posterior. Kills: an error, because the density r(β) at the rungs does not add up to 1."""
     model = tp.Posterior(lambda x: -50 * jnp.sum((x - 0.7) ** 2), tp.Normal(jnp.zeros(30)))
-    found = tp.compare(model, methods="continuous", move=tp.RandomWalk(0.1), num_chains=10, num_rungs=20, budget=60)
+    found = tp.compare(model, methods="continuous", num_chains=10, num_rungs=20, budget=60)
     assert found.entries[0].verdict in (Verdict.STUCK, Verdict.KNOT, Verdict.UNREACHED)
 
 

@@ -116,7 +116,6 @@ def test_many_chains_begin_at_the_base(num_chains, num_steps, may, begins):
 def test_a_resumed_run_walks_the_same_tours(tmp_path):
     # Kills: a run that is resumed at its end without the rest of its tours, or with a rest that is counted twice.
     settings = {"num_chains": 200, "num_rungs": 4, "num_sweeps": 20, "progress": False, "out": tmp_path / "run"}
-    settings["warmup"] = tp.AnnealedStart(20, (10,))
     whole = tp.estimate(RBM, "uniform", **settings)
     assert whole.recording.stats.has_whole_tours
     assert whole.num_sweeps == 20 < whole.recording.stats.num_sweeps

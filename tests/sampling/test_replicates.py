@@ -73,13 +73,14 @@ def test_parties_follow_one_another(monkeypatch):
     assert [r.seed for r in tp.estimate_many(model, base, seeds=range(3), **settings)] == [0, 1, 2]
 
 
+@pytest.mark.slow  # all at once is as one by one above; test_tensor_cores.py has the form
 def test_runs_that_share_a_program_have_the_bits_of_single_ones_on_a_gpu():
     """The form of an RBM for tensor cores, three runs filled up to five.
 
     Kills: the plain form in place of it, runs that fill up in place of real ones, the rungs of one run for another's.
     """
-    settings = Settings(num_chains=6, num_rungs=5, num_sweeps=6, warmup=tp.AnnealedStart(4, (3,)))
-    job = Job(*tp.load_example(), settings)
+    rbm, base = tp.load_example()
+    job = Job(rbm, base, Settings(num_chains=6, num_rungs=5, num_sweeps=12, warmup=tp.AnnealedStart(4, (3, 4))))
     setups = [job.setup(seed) for seed in (3, 11, 4)]
     begun = [next(s for s in walk_stages(job.warmup, setup, job.keep) if s.is_sampling) for setup in setups]
     betas = [np.linspace(0, 1, 5) ** power for power in (1, 2, 3)]

@@ -13,7 +13,6 @@ from tempering.sampling import side_by_side
 from tempering.sampling.side_by_side import calls_out
 
 BETAS = np.linspace(0, 1, 4)
-QUICK = {"move": tp.RandomWalk(0.5), "warmup": tp.AnnealedStart(4, (2,))}  # which compile soon
 
 PROCESS = """
 import tempering as tp, jax, jax.numpy as jnp, numpy as np
@@ -47,13 +46,14 @@ def test_a_density_that_calls_lapack_is_seen_also_inside_other_functions():
     assert not calls_out(plain.path(None, BETAS))
 
 
+@pytest.mark.slow  # test_run.py has parts of the chains on two devices, by the same threads
 def test_threads_give_the_bits_of_one_thread(monkeypatch):
     """Kills: parts in another order, chains numbered anew in each part."""
     model = tp.LogDensity(lambda x: -0.5 * jnp.sum((x - 1.0) ** 4), tp.Normal(jnp.zeros(3), 2.0))
     found = []
     for cores in (1, 3):
         monkeypatch.setattr(side_by_side, "num_cores", lambda cores=cores: cores)
-        result = tp.estimate(model, num_chains=130, num_sweeps=12, num_rungs=8, **QUICK)
+        result = tp.estimate(model, num_chains=130, num_sweeps=12, num_rungs=8)
         found.append((result.log_z, result.recording.stats.log_sums))
     assert found[0][0] == found[1][0]
     np.testing.assert_array_equal(found[0][1], found[1][1])

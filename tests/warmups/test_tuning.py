@@ -291,8 +291,7 @@ def test_an_adaptive_ladder_needs_a_warm_up_that_measures_the_path():
 
 def test_moves_that_are_never_accepted_are_called_frozen():
     """A step a thousand times too long: every rung but the base, which is drawn exactly, stands still."""
-    how = {"num_sweeps": 200, "num_rungs": 6, "num_chains": 20, "warmup": AnnealedStart(20, (10,))}
-    result = tp.estimate(_gaussian(), move=tp.HMC(300.0), **how)
+    result = tp.estimate(_gaussian(), move=tp.HMC(300.0), num_sweeps=200, num_rungs=6, num_chains=20)
     assert tp.Verdict.FROZEN in {finding.verdict for finding in result.diagnosis.findings}
     (found,) = [finding for finding in result.diagnosis.findings if finding.verdict is tp.Verdict.FROZEN]
     assert "of the moves at rung" in found.seen
