@@ -86,6 +86,7 @@ def test_evaluations_are_those_that_the_density_saw():
     assert (result.evaluations.densities, result.evaluations.gradients) == (5 * num_steps, 0)
 
 
+# The least number of rungs is also seen in test_spacing.py, and that it is 100 in test_tuning.py.
 @pytest.mark.parametrize(("width", "is_long"), [pytest.param(1.0, False, marks=pytest.mark.slow), (1e-5, True)])
 def test_a_long_ladder_gets_more_rungs_than_a_hundred(width, is_long):
     """50 normals that narrow by a factor s: the length in √KL is √(2 × 50) log s, 11 for s = 3 and 126 for s = 3e5.

@@ -81,7 +81,7 @@ def answer(result):
 # The same bits.
 
 
-# What "rsd" keeps is kept while sampling, after any warm-up.
+# What "rsd" keeps, beside all that "rts" does, is kept while sampling, after any warm-up.
 @pytest.mark.parametrize(
     ("warmup", "method"),
     [
@@ -108,7 +108,8 @@ def test_a_run_stopped_at_every_chunk_is_the_uninterrupted_run(tmp_path, warmup,
 def test_a_run_stopped_while_climbing_goes_on_with_all_that_was_found(tmp_path, mixing):
     """Guards a stage whose arrays grow from one stretch to the next, tuned steps and a random number of leaps included.
 
-    With independent coordinates the tempered stages have no factors of correlations, while climbing has.
+    With independent coordinates the tempered stages have no factors of correlations, while climbing has: both forms of
+    the move are in one run, and the other case is left to the study.
     Kills: arrays of the template's size, a schedule or weights that are made anew, keys that begin again, one form of
     the move for all stages.
     """

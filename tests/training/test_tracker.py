@@ -79,8 +79,9 @@ def exact_log_z(rbm: Parameters) -> float:
 
 
 # The tracker is shown parameters alone, whatever has made them.
-@pytest.mark.slow  # a loop of PyTorch is held to its exact log Z in test_tracking_examples.py, and each rule is below
-@pytest.mark.parametrize("phase", [ContrastiveDivergence(1), PCD(50, 2)], ids=["cd", "pcd"])
+@pytest.mark.parametrize(
+    "phase", [ContrastiveDivergence(1), pytest.param(PCD(50, 2), marks=pytest.mark.slow)], ids=["cd", "pcd"]
+)
 def test_the_band_holds_while_an_rbm_is_trained(phase):
     """Updates are not independent, so that this is a check for gross faults; the study has the rates.
 
