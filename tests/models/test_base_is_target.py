@@ -28,7 +28,7 @@ MODELS = {
 }
 
 
-OFTEN = ("nothing", "RBM", "Ising")  # test_compare.py has a density; the others see the same in `make study`
+OFTEN = ("nothing", "RBM", "Ising", "LogDensity")  # the others see the same in `make study`
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n not in OFTEN)) for n in MODELS])

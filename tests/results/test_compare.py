@@ -129,10 +129,11 @@ def test_a_continuous_chain_that_is_stuck_ends_in_a_verdict():
     assert found.entries[0].verdict in (Verdict.STUCK, Verdict.KNOT, Verdict.UNREACHED)
 
 
+@pytest.mark.slow  # test_base_is_target.py has a density; one with β continuous runs above
 def test_a_density_that_is_its_base_is_exact_by_every_run():
     """Its tuned move gives controls. Kills: controls asked of a continuous β, or of walkers that carry no gradients."""
     model = tp.LogDensity(lambda x: -jnp.sum(x**2) / 2, tp.Normal(jnp.zeros(2)))
-    methods = "auto,mixed,ti_corrected,continuous,sams"
+    methods = "auto,mixed,ti_corrected,continuous,sams,ais"
     found = tp.compare(model, methods=methods, num_chains=40, num_rungs=5, budget=400)
     assert found.verdict is Verdict.GOOD
     for entry in found.entries:
@@ -308,7 +309,7 @@ def test_the_command_is_interrupted(tempering, monkeypatch, when, status, word):
         (("--methods", "mbar", "--rungs", 2, "--budget", 40), "no_overlap"),
         (("--methods", "bar", "--rungs", 2, "--budget", 40), "no_overlap"),
         (("--methods", "ais", "--budget", 5), "heavy_tails"),
-        (("--methods", "ti_trapezoid", "--rungs", 3, "--budget", 40), None),
+        pytest.param(("--methods", "ti_trapezoid", "--rungs", 3, "--budget", 40), None, marks=pytest.mark.slow),
     ],
 )
 def test_bad_cases_end_in_a_verdict_and_status_3(tempering, hard, arguments, verdict):
