@@ -35,10 +35,9 @@ def posterior_result() -> tp.Result:
     def log_likelihood(x):
         return -0.5 * (x["mu"] + x["theta"][0] - 1.5) ** 2 - 0.5 * jnp.sum((x["theta"] - 0.3) ** 2)
 
-    return tp.estimate(tp.Posterior(log_likelihood, prior), **QUICK)
+    return tp.estimate(tp.Posterior(log_likelihood, prior), move=tp.RandomWalk(0.5), **QUICK)
 
 
 @cache
 def small_comparison() -> tp.Comparison:
-    how = {name: value for name, value in QUICK.items() if name != "warmup"}
-    return tp.compare(small_rbm(), methods="rts,ts,ais", **how)
+    return tp.compare(small_rbm(), methods="rts,ts,ais", **QUICK)

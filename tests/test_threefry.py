@@ -53,7 +53,9 @@ class CountsStay(tp.moves.AbstractMove):
         return x + 0.0 * count, tp.ladder.MoveInfo.accepted()
 
 
-@pytest.mark.parametrize("warmup", ["sequential", "annealed", "iterations"])
+@pytest.mark.parametrize(
+    "warmup", ["sequential", tp.AnnealedStart(4, (2,)), pytest.param("iterations", marks=pytest.mark.slow)]
+)
 def test_a_move_of_ones_own_gets_the_keys_of_jax(warmup):
     """Kills: a kernel that passes on the key that it walks with."""
     model = tp.LogDensity(lambda x: -0.5 * jnp.sum(x**2), tp.Normal(jnp.zeros(1)))

@@ -77,6 +77,7 @@ def test_a_run_that_is_stopped_is_not_asked():
     assert stopped.witnesses is None
 
 
+@pytest.mark.slow  # the density above misses a mode too, and rows of an RBM are its states below
 def test_rows_of_an_rbm():
     """All on or all off, from a base of the second. Kills: a second run from the wrong base, or with the wrong rows."""
     rbm = tp.RBM(np.full((16, 4), 1.6), np.full(16, 0.05 - 2 * 1.6), np.full(4, -8 * 1.6))

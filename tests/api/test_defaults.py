@@ -86,7 +86,8 @@ def test_evaluations_are_those_that_the_density_saw():
     assert (result.evaluations.densities, result.evaluations.gradients) == (5 * num_steps, 0)
 
 
-@pytest.mark.parametrize(("width", "is_long"), [(1.0, False), (1e-5, True)])
+# The least number of rungs is also seen in test_spacing.py, and that it is 100 in test_tuning.py.
+@pytest.mark.parametrize(("width", "is_long"), [pytest.param(1.0, False, marks=pytest.mark.slow), (1e-5, True)])
 def test_a_long_ladder_gets_more_rungs_than_a_hundred(width, is_long):
     """50 normals that narrow by a factor s: the length in √KL is √(2 × 50) log s, 11 for s = 3 and 126 for s = 3e5.
 
@@ -127,7 +128,10 @@ def whole_run(name) -> tp.Result:
 
 
 @pytest.mark.parametrize("asked", [{}, {"target_error": 1e-3}], ids=["fixed length", "target"])
-@pytest.mark.parametrize("name", LATE)
+@pytest.mark.parametrize(
+    "name",  # the steps of a move are also tuned while climbing; what hysteresis walks is an annealing pass
+    [pytest.param(name, marks=[pytest.mark.slow] * (name in ("tuned", "hysteresis"))) for name in LATE],
+)
 def test_time_that_is_up_in_the_warm_up_cuts_it_short(name, asked):
     """Kills: a clock that waits for sampling, half an annealing pass taken for a whole one, a cut that is not told."""
     make, warmup = LATE[name]
@@ -141,7 +145,9 @@ def test_time_that_is_up_in_the_warm_up_cuts_it_short(name, asked):
     assert list(Verdict).index(late.verdict) >= list(Verdict).index(Verdict.SHORT)
 
 
-@pytest.mark.parametrize("name", ["sequential, tuned", "annealed", "hysteresis", "iterations"])
+@pytest.mark.parametrize(
+    "name", ["sequential, tuned", "annealed", pytest.param("hysteresis", marks=pytest.mark.slow), "iterations"]
+)
 def test_a_warm_up_that_was_cut_short_is_resumed_as_if_it_had_not_been(tmp_path, name):
     """Guards the bits against the clock: what a late warm-up hurried through is not what a resumed run goes on from."""
     make, warmup = LATE[name]

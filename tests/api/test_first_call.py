@@ -28,7 +28,7 @@ def rbm() -> tp.RBM:
         # Draws of the base, its values and gradients there, the first states, their slopes, what they carry (twice),
         # and a key: what is compiled beside the two loops, that of the climb and that of tempering.
         pytest.param(density, 10, id="density"),
-        pytest.param(rbm, 6, id="rbm"),
+        pytest.param(rbm, 6, id="rbm", marks=pytest.mark.slow),
     ],
 )
 def test_a_first_call_compiles_two_loops_and_little_else(make, others, caplog):

@@ -178,6 +178,7 @@ def test_a_path_of_averaged_moments_and_its_knots(estimate, files):
     assert abs(averaged["log_z"] - plain["log_z"]) < 6 * np.hypot(averaged["std_error"], plain["std_error"])
 
 
+@pytest.mark.slow  # test_run.py walks on one device and on two; test_processes.py has the command line
 def test_devices_do_not_change_the_answer(launch, tempering):
     """Guards the promise that the number of CPU devices changes nothing but the time, and silence without a terminal.
 
@@ -364,6 +365,7 @@ def on_terminal(launch, *arguments) -> tuple[int, str, str]:
     return process.returncode, out, shown.decode()
 
 
+@pytest.mark.slow  # tests/progress has the bar on a terminal, and the words of its line
 def test_the_bar_on_a_terminal(launch):
     """Guards the live bar: the stage, the estimate with its error and the one asked for; stdout stays clean."""
     _, out, shown = on_terminal(launch, *SMALL, "--sweeps", 250, "--target-error", 1e-6, "--max-sweeps", 750)

@@ -269,6 +269,7 @@ def test_the_mixture_and_an_ising_model(tempering):
         assert answer["exact_log_z"] == pytest.approx(load(spec).quick_log_z() if truth is None else truth)
 
 
+@pytest.mark.slow  # `estimate` takes the same model above, and test_compare.py has the command
 def test_compare_takes_any_model(tempering):
     status, out, err = tempering("compare", "target.py:model", "--methods", "rts,mbar,ais", *QUICK, "--json")
     assert status in (0, 3)

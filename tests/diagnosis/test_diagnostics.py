@@ -78,6 +78,7 @@ def _paper_run(path, num_chains: int, num_iterations: int, num_sweeps: int):
         stage = warmup.after(Setup(key, ladder, move, num_chains, num_sweeps), stage)
 
 
+@pytest.mark.slow  # the model of our own below is called the same
 def test_the_naive_chain_over_v_and_h_is_not_called_good(shared_data):
     """On the 784×500 RBM it ends tens of nats wrong with a small error bar; the verdict must say so."""
     rbm = tp.load(shared_data / "rbm_mnist_cd25_500.npz")

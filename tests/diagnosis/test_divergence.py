@@ -65,6 +65,7 @@ def test_a_funnel_under_a_normal_base_is_not_called_good():
     assert result.diagnosis.found(Verdict.DIVERGENT) or result.diagnosis.found(Verdict.HEAVY_TAILS)
 
 
+@pytest.mark.slow  # the rule is above, row by row, and so are the words
 def test_light_tails_only_cost_time():
     """exp(−x⁴): a fifth of the trajectories fail, at all rungs alike, and the summary says what that means.
 

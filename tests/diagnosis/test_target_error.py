@@ -303,7 +303,7 @@ def test_a_wrong_guess_is_replaced_by_what_was_found():
     checks.assert_within(result.log_z, truth, result.std_error)
 
 
-@pytest.mark.parametrize("warmup", [WARMUP, BLIND])
+@pytest.mark.parametrize("warmup", [pytest.param(WARMUP, marks=pytest.mark.slow), BLIND])  # which also begins anew
 def test_a_run_stopped_at_every_chunk_looks_and_ends_as_the_uninterrupted_one(tmp_path, warmup):
     """Guards resuming between looks, at a look, and after beginning anew: the same decisions and the same bits."""
     how = {"warmup": warmup, "target_error": 0.05, "rbm": small_rbm(2.0), "chunk_sweeps": 20}
@@ -344,8 +344,12 @@ def test_a_budget_that_is_spent():
 
 def test_the_default_budget():
     """Guards a bound where none was given: 20 times the first look, at least 5000. Kills: either of the two alone."""
-    assert Goal.from_settings(1e-6, 250, None) == Goal(1e-6, 5000)
+    assert Goal.from_settings(1e-6, 2, None) == Goal.from_settings(1e-6, 250, None) == Goal(1e-6, 5000)
     assert Goal.from_settings(1e-6, 251, None) == Goal(1e-6, 5020)
+
+
+@pytest.mark.slow  # the goal is above; a run is told of it in tests/api/test_defaults.py
+def test_a_run_keeps_to_the_default_budget():
     result = quick(num_sweeps=2, target_error=1e-6)
     assert result.num_sweeps + result.num_warmup_sweeps == 5000 + 50
     assert result.verdict is not Verdict.GOOD
@@ -371,6 +375,7 @@ def test_what_no_sweeps_cure_ends_at_the_first_look():
     assert Verdict.SHORT not in {finding.verdict for finding in result.diagnosis.findings}
 
 
+@pytest.mark.slow  # test_it_goes_on_until_the_error_is_small_enough sees the same on an RBM
 def test_a_small_lattice_to_a_small_error():
     """Ising 4×4 in a field, against its exact log Z."""
     model = tp.Ising.square(4, 4, 0.35, field=0.15)

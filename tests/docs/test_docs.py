@@ -50,11 +50,12 @@ def called(command: str, monkeypatch) -> int:
     return stopped.value.code or 0
 
 
-# Ten seconds and more each, and what they show is tested elsewhere.
+# Some seconds and more each, and what they show is tested elsewhere.
 LONG = (
     *("paths.md", "paths_rbm.md", "bayes.md", "any_model.md", "stopping.md", "moves.md", "discrete.md"),
     *("index.md", "training.md", "comparing.md", "own_loop.md", "ladders.md", "long_runs.md", "plots.md"),
-    *("verdicts.md", "adjusting.md", "knots.md"),
+    *("verdicts.md", "adjusting.md", "knots.md", "tracking.md", "annealing.md", "controls.md", "command_line.md"),
+    *("sequential.md", "continuous.md", "expectations.md"),
 )
 # What `make test` runs instead: smaller models, and fewer chains, rungs and sweeps, of the same sizes wherever they can
 # be, so that programs are shared. The verdict of a command, and its status, may be another.
@@ -65,14 +66,14 @@ _TRAIN = "tempering train data.npz --hidden 8 --method pcd --optimizer adam"
 SHORTENED = {
     "tempering estimate ising:16x16:0.44": "tempering estimate ising:4x6:0.44 --chains 20 --sweeps 100",
     f"{_ESTIMATE} --target-error 0.02": f"{_ESTIMATE} --target-error 0.2 --sweeps 100 {_FEW}",
-    f"{_COMPARE} rts,mbar,ti_rb,sams,ais,raise --budget 600":
-        f"{_COMPARE} rts,mbar,ti_rb,sams,ais,raise --budget 60 {_FEW}",
+    f"{_COMPARE} rts,mbar,ti_rb,sams,ais,raise --budget 600": f"{_COMPARE} rts,mbar,ais,raise --budget 60 {_FEW}",
     f"{_ESTIMATE} --out run": f"{_ESTIMATE} --out run --sweeps 100 {_FEW}",
-    f"{_TRAIN} --updates 40 --chains 100 --sweeps 5 --out fit": f"{_TRAIN} --updates 4 --chains 40 --out fit",
+    f"{_TRAIN} --updates 40 --chains 100 --sweeps 5 --out fit":
+        f"{_TRAIN} --updates 4 --chains 40 --no-track --out fit",
 }  # fmt: skip
 SHORTENED_CODE = {
     "target_error=0.05, seed=0": "target_error=0.2, seed=0, num_chains=20, num_rungs=20",
-    "tp.Normal(jnp.zeros(4), 4.0))": "tp.Normal(jnp.zeros(4), 4.0)), num_chains=20",
+    "tp.Normal(jnp.zeros(4), 4.0))": "tp.Normal(jnp.zeros(4), 4.0)), num_chains=20, move=tp.RandomWalk(1.0)",
 }
 ELSEWHERE = ("tracking_pytorch.md", "tracking_sklearn.md")  # run, and held to more, by test_tracking_examples.py
 

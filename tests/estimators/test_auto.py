@@ -169,6 +169,16 @@ def intervals_that_hold(num_runs: int = 2000, num_units: int = 30) -> dict[int, 
     return inside
 
 
+def test_weights_that_were_chosen_widen_the_error():
+    """By hand for six of 30 units: √(29/24 · 28/23), and 24 degrees of freedom. Kills: weights taken as given."""
+    parts = np.random.default_rng(9).normal(size=(30, 6))
+    readings = tuple(reading(0.0, part) for part in parts.T)
+    given, chosen = (Combination(readings, np.full(6, 1 / 6), m).uncertainty for m in (1, 6))
+    assert (given.dof, chosen.dof) == (29, 24)
+    assert chosen.std_error[-1] == pytest.approx(given.std_error[-1] * np.sqrt(29 / 24 * 28 / 23), rel=1e-12)
+
+
+@pytest.mark.slow  # its factor is above
 def test_the_error_counts_the_choice_of_the_weights():
     """2000 runs of 30 units. The broken twin takes the weights as given; it covers 4 % less."""
     inside = intervals_that_hold()
@@ -248,6 +258,7 @@ def pairs_of_runs(seed: int) -> tuple[list[Recording], float]:
     return [Recording(stats, np.ones((1, 7, 7), np.int64), None) for stats in joined], truth
 
 
+@pytest.mark.slow  # each reading in runs is held to the truth in its own file, and their sum exactly above
 def test_estimates_and_errors_are_right_in_runs():
     """100 runs: their mean sees half of one run's error; coverage by a binomial test. No two readings disagree."""
     runs, truth = pairs_of_runs(31)

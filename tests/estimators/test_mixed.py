@@ -157,6 +157,7 @@ def test_runs_of_different_chains_lend_their_own_units():
     assert np.isfinite(answer.std_error)
 
 
+@pytest.mark.slow  # the jackknife above sees the same errors exactly
 def test_intervals_of_independent_draws_cover():
     """Three runs around different guesses, 300 times. Kills: an error that forgets the curvature of some runs."""
     inside = 0

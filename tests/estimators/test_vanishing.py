@@ -145,6 +145,7 @@ def test_a_run_into_a_hole_gives_the_integral_over_the_rest(hole):
     assert result.verdict is (tp.Verdict.NONFINITE if np.isnan(hole) else tp.Verdict.GOOD)
 
 
+@pytest.mark.slow  # by exact statistics every method is held to the hole above, and a run is too
 @pytest.mark.parametrize("hole", [-np.inf, np.nan])
 def test_every_method_knows_the_hole_or_says_that_it_does_not(hole):
     """Those of a good verdict hold the truth; NaN is named by all. Bounds from above may lie above."""

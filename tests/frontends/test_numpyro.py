@@ -95,6 +95,7 @@ def every_support():
     numpyro.sample("y", dist.Normal(a + b + c.sum() + d[0], 1.0), obs=0.5)
 
 
+@pytest.mark.slow  # the coin above has a Jacobian too
 def test_every_jacobian():
     """log p(u) = log p(θ) + log |dθ/du|, the density by SciPy and the Jacobian by differentiating the map itself."""
     model = from_numpyro(every_support)

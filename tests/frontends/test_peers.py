@@ -87,6 +87,7 @@ def mixture_log_z(y: np.ndarray, num_components: int, grid: np.ndarray) -> float
     return float(special.logsumexp(log_f) + num_components * np.log(grid[1] - grid[0]))
 
 
+@pytest.mark.slow  # test_mixtures.py finds both modes of a mixture in their shares
 def test_a_mixture_with_two_labels_by_quadrature():
     """The grid is exact to 1e-6: it is fine against the posterior's width of 0.25, and the integrand is smooth."""
     y = mixture_data(30)

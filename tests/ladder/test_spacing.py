@@ -252,7 +252,7 @@ STOPS = (3, 10, 20, 30, 40)
 
 
 @pytest.mark.parametrize(("betas", "prior", "stops"), [
-    ("adaptive", "ends", STOPS), ("uniform", "uniform", (10, 30)), ("adaptive", "exp:2", (10, 30)),
+    ("adaptive", "ends", STOPS), ("uniform", "uniform", (10, 30)),
     pytest.param("uniform", "uniform", STOPS, marks=pytest.mark.slow),
     pytest.param("adaptive", "exp:2", STOPS, marks=pytest.mark.slow),
 ])  # fmt: skip

@@ -28,7 +28,10 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
+OFTEN = ("nothing", "RBM", "Ising", "LogDensity")  # the others see the same in `make study`
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n not in OFTEN)) for n in MODELS])
 def test_it_is_exact_and_good(name):
     """Kills: a division of 0 by 0, and rounding that is called a disagreement."""
     model, expected = MODELS[name]

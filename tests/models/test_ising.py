@@ -440,7 +440,7 @@ def test_repeated_edges_add_up_and_zeros_are_no_edges():
     assert Ising(MATRIX).edges.tolist() == [[0, 1], [0, 2]]
 
 
-@pytest.mark.parametrize("sides", [(4, 6), (6, 4), (8, 10)], ids=str)
+@pytest.mark.parametrize("sides", [(4, 6), (6, 4), pytest.param((8, 10), marks=pytest.mark.slow)], ids=str)
 @pytest.mark.parametrize("kind", ["ising", "potts"])
 def test_shifts_on_a_torus_find_the_neighbours_that_its_edges_name(sides, kind, monkeypatch):
     """Kills: a half row shifted to the wrong side, colours exchanged, rows taken for columns.

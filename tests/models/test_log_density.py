@@ -132,6 +132,7 @@ def _assert_close(result, truth):
     assert abs(result.log_z - truth) < limit * result.std_error
 
 
+@pytest.mark.slow  # tests/warmups/test_tuning.py estimates a density whose log Z is known
 def test_an_estimate_of_a_quartic():
     """∫ exp(−x⁴) dx = 2Γ(5/4) for each coordinate."""
     result = tp.estimate(tp.LogDensity(_quartic, NORMAL), move=tp.HMC(0.3), num_rungs=20, num_sweeps=300)
@@ -139,6 +140,7 @@ def test_an_estimate_of_a_quartic():
     assert result.std_error < 0.1
 
 
+@pytest.mark.slow  # test_vanishing.py runs into a hole of NaN, and names it
 def test_a_density_that_is_sometimes_nan_runs_and_is_named():
     """NaN beyond 1.5, so that the base meets it now and then: the rest is estimated, and the verdict says so."""
     model = tp.LogDensity(lambda x: jnp.where(x[0] > 1.5, jnp.nan, _quartic(x)), NORMAL)

@@ -275,7 +275,9 @@ def test_steps_of_no_length_change_nothing(num_steps):
         np.testing.assert_allclose(got, expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("data", [None, VISIBLE[[3, 9, 18, 30]]], ids=["annealed", "data"])
+@pytest.mark.parametrize(
+    "data", [pytest.param(None, marks=pytest.mark.slow), VISIBLE[[3, 9, 18, 30]]], ids=["annealed", "data"]
+)  # the command line's path of averaged moments is annealed
 def test_estimates(data):
     rbm = exact.small_rbm()
     fit = {"data": data, "num_knots": 4, "num_chains": 100, "num_steps": 100}

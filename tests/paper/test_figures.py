@@ -210,6 +210,7 @@ def test_a_training_goes_on_where_it_stopped(monkeypatch, tmp_path):
     assert made == [3, 1, 2, 3]
 
 
+@pytest.mark.slow  # in test_compare.py a repeat is the run of its seed
 def test_methods_that_read_the_same_runs_are_those_of_a_comparison():
     """Kills: a method that reads another's run, errors by another seed, a statistic that was not kept."""
     rbm, base = tp.load_example()

@@ -129,6 +129,7 @@ def test_a_continuous_chain_that_is_stuck_ends_in_a_verdict():
     assert found.entries[0].verdict in (Verdict.STUCK, Verdict.KNOT, Verdict.UNREACHED)
 
 
+@pytest.mark.slow  # test_base_is_target.py has a density; one with β continuous runs above
 def test_a_density_that_is_its_base_is_exact_by_every_run():
     """Its tuned move gives controls. Kills: controls asked of a continuous β, or of walkers that carry no gradients."""
     model = tp.LogDensity(lambda x: -jnp.sum(x**2) / 2, tp.Normal(jnp.zeros(2)))
@@ -308,7 +309,7 @@ def test_the_command_is_interrupted(tempering, monkeypatch, when, status, word):
         (("--methods", "mbar", "--rungs", 2, "--budget", 40), "no_overlap"),
         (("--methods", "bar", "--rungs", 2, "--budget", 40), "no_overlap"),
         (("--methods", "ais", "--budget", 5), "heavy_tails"),
-        (("--methods", "ti_trapezoid", "--rungs", 3, "--budget", 40), None),
+        pytest.param(("--methods", "ti_trapezoid", "--rungs", 3, "--budget", 40), None, marks=pytest.mark.slow),
     ],
 )
 def test_bad_cases_end_in_a_verdict_and_status_3(tempering, hard, arguments, verdict):
@@ -322,6 +323,7 @@ def test_bad_cases_end_in_a_verdict_and_status_3(tempering, hard, arguments, ver
     assert all(finding["seen"] and finding["cure"] for finding in method["findings"])
 
 
+@pytest.mark.slow  # five steps on the hard model above have the same verdict
 def test_ais_with_five_rungs_on_the_large_rbm_is_not_called_good(shared_data, tempering):
     status, out, _ = tempering(
         "compare", shared_data / "rbm_mnist_cd25_500.npz", "--base", "bias", "--methods", "ais", "--budget", 5, "--json"

@@ -81,11 +81,11 @@ def answer(result):
 # The same bits.
 
 
-# What "rsd" keeps is kept while sampling, after any warm-up.
+# What "rsd" keeps, beside all that "rts" does, is kept while sampling, after any warm-up.
 @pytest.mark.parametrize(
     ("warmup", "method"),
     [
-        pytest.param(warmup, method, marks=[pytest.mark.slow] * (method == "rsd" and warmup != "annealed"))
+        pytest.param(warmup, method, marks=[pytest.mark.slow] * ((method == "rsd") != (warmup == "annealed")))
         for warmup, method in itertools.product(WARMUPS, ("rts", "rsd"))
     ],
 )
@@ -104,11 +104,12 @@ def test_a_run_stopped_at_every_chunk_is_the_uninterrupted_run(tmp_path, warmup,
     assert answer(quick(tmp_path / "cut", resume=True, **how)) == answer(whole)  # a finished run, asked again
 
 
-@pytest.mark.parametrize("mixing", [0.0, 5.0], ids=["independent", "correlated"])
+@pytest.mark.parametrize("mixing", [0.0, pytest.param(5.0, marks=pytest.mark.slow)], ids=["independent", "correlated"])
 def test_a_run_stopped_while_climbing_goes_on_with_all_that_was_found(tmp_path, mixing):
     """Guards a stage whose arrays grow from one stretch to the next, tuned steps and a random number of leaps included.
 
-    With independent coordinates the tempered stages have no factors of correlations, while climbing has.
+    With independent coordinates the tempered stages have no factors of correlations, while climbing has: both forms of
+    the move are in one run, and the other case is left to the study.
     Kills: arrays of the template's size, a schedule or weights that are made anew, keys that begin again, one form of
     the move for all stages.
     """

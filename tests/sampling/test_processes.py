@@ -55,9 +55,12 @@ def rows(tmp_path_factory) -> Path:
     return file
 
 
-def test_two_processes_give_the_bits_of_one_and_one_voice(tmp_path):
-    """Guards the shares of chains, what is gathered, and that process 0 alone writes and talks."""
-    one = answer_of(run_all(1, 1, "estimate", *QUICK, "--out", tmp_path / "one"))
+def test_two_processes_give_the_bits_of_one_and_one_voice(tmp_path, tempering):
+    """Guards the shares of chains, what is gathered, and that process 0 alone writes and talks.
+
+    The one is this process, with two devices.
+    """
+    one = answer_of([tempering("estimate", *QUICK, "--out", tmp_path / "one", "--devices", 2)])
     two = answer_of(run_all(2, 1, "estimate", *QUICK, "--out", tmp_path / "two"))
     assert one == two
     assert arrays_of(tmp_path / "one" / "result.npz") == arrays_of(tmp_path / "two" / "result.npz")

@@ -43,7 +43,9 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * n.startswith("tuned")) for n in MODELS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n != "one or two iterations")) for n in MODELS]
+)
 def test_all_at_once_is_as_one_by_one(name, monkeypatch):
     # Kills: one key for all, the ladder or the states of the first for all, chains numbered through, a block walked
     # twice, finished runs walked again with those that are not, runs at different stages in one party.
@@ -65,12 +67,13 @@ def test_all_at_once_is_as_one_by_one(name, monkeypatch):
 
 
 def test_parties_follow_one_another(monkeypatch):
-    model, base, settings = MODELS["rbm"]()
+    model, base, settings = MODELS["one or two iterations"]()
     monkeypatch.setattr(jax, "default_backend", lambda: "an accelerator")
     monkeypatch.setattr(replicates, "_MOST_AT_ONCE", 2)
     assert [r.seed for r in tp.estimate_many(model, base, seeds=range(3), **settings)] == [0, 1, 2]
 
 
+@pytest.mark.slow  # all at once is as one by one above; test_tensor_cores.py has the form
 def test_runs_that_share_a_program_have_the_bits_of_single_ones_on_a_gpu():
     """The form of an RBM for tensor cores, three runs filled up to five.
 

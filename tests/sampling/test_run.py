@@ -12,7 +12,7 @@ import pytest
 
 import tempering as tp
 from tempering.kernels import AbstractMove, BlockGibbs, SimulatedTempering
-from tempering.sampling import Setup, run_chains
+from tempering.sampling import Setup, run_chains, side_by_side
 from tempering.warmups import AnnealedStart, InitialIterations
 
 KEY = jax.random.key(20160619)
@@ -80,9 +80,13 @@ def test_a_chain_does_not_depend_on_its_company(many):
         assert bits(first((eight.states, eight.record), 3)) == bits((three.states, three.record))
 
 
-def test_one_or_two_devices_give_the_same_bits(many):
-    """Guards sharding: states and records, also once these are on the host, where estimates are made."""
+def test_one_or_two_devices_give_the_same_bits(many, monkeypatch):
+    """Guards sharding: states and records, also once these are on the host, where estimates are made.
+
+    One device on one core, where all chains are one part. Kills: chains that are numbered anew in each part.
+    """
     assert len(jax.devices()) == 2
+    monkeypatch.setattr(side_by_side, "num_cores", lambda: 1)
     one = walk(MANY, record=everything, devices=jax.devices()[:1])
     assert bits(one) == bits(many)
     assert bits([block.record.on_host() for block in one]) == bits([block.record.on_host() for block in many])

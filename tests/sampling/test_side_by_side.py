@@ -7,6 +7,7 @@ import sys
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import tempering as tp
 from tempering.sampling import side_by_side
@@ -46,6 +47,7 @@ def test_a_density_that_calls_lapack_is_seen_also_inside_other_functions():
     assert not calls_out(plain.path(None, BETAS))
 
 
+@pytest.mark.slow  # test_run.py has parts of the chains on two devices, by the same threads
 def test_threads_give_the_bits_of_one_thread(monkeypatch):
     """Kills: parts in another order, chains numbered anew in each part."""
     model = tp.LogDensity(lambda x: -0.5 * jnp.sum((x - 1.0) ** 4), tp.Normal(jnp.zeros(3), 2.0))

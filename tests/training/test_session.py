@@ -135,15 +135,12 @@ def test_looks_at_the_likelihood_may_be_rare_and_change_nothing_else(plain):
     assert rarely.rows[-1]["log_z"] == pytest.approx(often.rows[-1]["log_z"], abs=1e-5)
 
 
-def test_the_trackers_chains_go_with_every_update_however_rarely_one_looks():
-    """Or with every third, if asked. Kills: chains that only move when the likelihood is looked at, here never."""
-    counts = {}
-    for every in (1, 3):
-        with run_of(method="pcd", track_every=20, follow_every=every) as run:
-            for _ in run:
-                pass
-            counts[every] = run.trainer.tracker.num_updates
-    assert counts == {1: 12, 3: 4}
+@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.slow), 3])
+def test_the_trackers_chains_go_with_the_updates_however_rarely_one_looks(every):
+    """With every third, if asked. Kills: chains that only move when the likelihood is looked at, here never."""
+    with run_of(method="pcd", track_every=20, follow_every=every) as run:
+        assert len(list(run)) == 12
+        assert run.trainer.tracker.num_updates == 12 // every
 
 
 def test_pretraining_may_have_a_rate_of_its_own():
@@ -156,6 +153,17 @@ def test_pretraining_may_have_a_rate_of_its_own():
     )
 
 
+def test_a_run_ends_where_its_validation_has_fallen(monkeypatch):
+    """Where that is, test_choosing.py knows. Kills: a run that goes on, and one that ends though nobody asked."""
+    monkeypatch.setattr("tempering.training.choosing.Choosing.has_fallen", lambda _, *asked: asked == (5, 7))
+    outcome, rows = finished(run_of(early_stop=True, patience=7))
+    assert (outcome.stopped_early, len(rows)) == (True, 5)
+    monkeypatch.setattr("tempering.training.choosing.Choosing.has_fallen", lambda *_: True)
+    outcome, rows = finished(run_of())
+    assert (outcome.stopped_early, len(rows)) == (False, 12)
+
+
+@pytest.mark.slow  # the rule is in test_choosing.py, and that it ends a run is above
 def test_training_stops_when_validation_has_fallen_by_more_than_its_band():
     """Few rows, a large step: it learns them by heart. Kills: a stop at the first decline, the best not kept."""
     data = some_data(12, 16)

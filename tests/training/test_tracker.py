@@ -164,7 +164,7 @@ def test_chains_that_make_the_gradient_are_followed_too():
 
     settings = {"num_hidden": 60, "learning_rate": 3e-4, "num_chains": 100, "num_rungs": 10, "batch_size": 400}
     errors, claimed = [], []
-    for progress in Trainer(DATA[:, :12], num_sweeps=10, num_updates=100, **settings).run():
+    for progress in Trainer(DATA[:, :12], num_sweeps=10, num_updates=50, **settings).run():
         assert progress.tracked.verdict is Verdict.GOOD
         errors.append(progress.tracked.log_z - exact_log_z(progress.parameters))
         claimed.append(progress.tracked.std_error)

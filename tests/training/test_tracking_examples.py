@@ -37,6 +37,7 @@ def assert_reads(page: dict[str, Any], log_z: float, mean_log_density: float) ->
     assert read.value == pytest.approx(mean_log_density - tracked.log_z, abs=1e-3)  # parameters are kept in float32
 
 
+@pytest.mark.slow  # test_tracker.py holds the band while an RBM is trained
 def test_a_loop_of_pytorch_reads_its_likelihood():
     """Against PyTorch's own free energy. Kills: no prediction, hidden biases of 0, a tracker left behind."""
     pytest.importorskip("torch", reason="docs/guides/tracking_pytorch.md needs PyTorch: pip install 'tempering[torch]'")
@@ -46,7 +47,7 @@ def test_a_loop_of_pytorch_reads_its_likelihood():
     assert_reads(page, log_z, -float(rbm.free_energy(page["data"].double()).mean()))
 
 
-@pytest.mark.slow  # the same loop in PyTorch is above
+@pytest.mark.slow  # likewise
 def test_a_loop_of_scikit_learn_reads_its_likelihood(capsys):
     """And while one number fell the other rose, as the page says: what it shows is what it prints. Kills: the same."""
     pytest.importorskip(

@@ -97,7 +97,8 @@ def test_the_initial_rbm_has_the_datas_frequencies():
 
 
 # Plain chains are those of CD, which begin elsewhere.
-@pytest.mark.parametrize("method", ["tempered", pytest.param("pcd", marks=pytest.mark.slow), "cd"])
+@pytest.mark.slow  # a run that is cut goes on to the same bits in test_session.py
+@pytest.mark.parametrize("method", ["tempered", "pcd", "cd"])
 def test_the_same_seed_gives_the_same_bits_and_progress_is_known(method):
     runs, settings = [], SMALLEST | {"num_rungs": 8} if method == "cd" else TINY
     for _ in range(2):

@@ -148,7 +148,9 @@ def test_a_guided_step_follows_the_chains_own_guess(log_f):
 # Runs.
 
 
-@pytest.mark.parametrize(("rule", "estimator"), [("sams", sams), ("wang_landau", wang_landau)])
+@pytest.mark.parametrize(("rule", "estimator"), [
+    ("sams", sams), pytest.param("wang_landau", wang_landau, marks=pytest.mark.slow),  # also in test_compare.py
+])  # fmt: skip
 def test_intervals_hold_on_a_small_rbm(rule, estimator):
     """The truth within the interval of level 1 − 1e-6, and nothing to complain of."""
     ladder = tp.Ladder.create(exact.small_rbm().path(exact.BASE_FREQUENCIES, tp.ladder.uniform_betas(11)))

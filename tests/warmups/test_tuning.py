@@ -231,6 +231,7 @@ def test_a_density_in_one_call(move):
     checks.assert_within(np.log(draws.std(axis=0) / STD_TARGET), 0.0, 1 / np.sqrt(2 * num))
 
 
+@pytest.mark.slow  # flips keep the law of every rung in test_moves.py, and what tunes them is above
 def test_bits_in_one_call():
     """An RBM's marginal over v, without its Gibbs sweeps; the number of flips falls with β."""
     rbm = exact.small_rbm()
@@ -287,6 +288,7 @@ def test_an_adaptive_ladder_needs_a_warm_up_that_measures_the_path():
     assert tp.api.Settings().with_spacing("adaptive").make_warmup() == free
 
 
+@pytest.mark.slow  # the limit is in test_thresholds.py
 def test_moves_that_are_never_accepted_are_called_frozen():
     """A step a thousand times too long: every rung but the base, which is drawn exactly, stands still."""
     result = tp.estimate(_gaussian(), move=tp.HMC(300.0), num_sweeps=200, num_rungs=6, num_chains=20)
