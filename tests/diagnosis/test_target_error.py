@@ -326,7 +326,7 @@ def test_a_finished_run_goes_on_towards_a_smaller_error(tmp_path):
     far = quick(tmp_path, resume=True, target_error=0.02)
     assert far.num_sweeps > plain.num_sweeps
     assert json.loads((tmp_path / "result.json").read_text())["num_sweeps"] == far.num_sweeps
-    with pytest.raises(tp.InputError, match=f"{far.num_sweeps} sweeps already, more than the 100 asked for"):
+    with pytest.raises(tp.InputError, match=f"already: give `max_sweeps={far.num_sweeps}` or more"):
         quick(tmp_path, resume=True, target_error=0.02, max_sweeps=100)
     assert answer_of(far) == answer_of(quick(tmp_path, resume=True, target_error=0.02, max_sweeps=far.num_sweeps))
 
