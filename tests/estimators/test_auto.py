@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from scipy.optimize import nnls
+from scipy.special import stdtrit
 
 import checks
 import exact
@@ -135,6 +136,15 @@ def test_weights_are_never_negative():
     signal, other = signal - signal.mean(), other - other.mean()
     weights = least_variance_weights(np.stack([signal, 3 * signal + 0.1 * other], axis=1))
     np.testing.assert_allclose(weights, [1, 0], atol=TOLERANCE)
+
+
+def test_the_error_counts_skewness():
+    """Chains that contribute unequally. Kills: `skewing` left out, which the interval would not show."""
+    answer = auto(unequal_chains(60))
+    assert abs(answer.skewness[-1]) > 0.1
+    low, high = answer.interval
+    assert answer.errors.skewing > 1.001
+    assert (high - low) / 2 == pytest.approx(stdtrit(answer.dof, 0.975) * answer.std_error, rel=1e-9)
 
 
 def test_the_order_of_chains_does_not_matter():
