@@ -39,6 +39,7 @@ from tempering.estimators import (
 from tempering.ladder import PathLength
 from tempering.stats import MoveCounts
 from tempering.training import doubts, tempered, travelled
+from tempering.verdicts import Finding, Verdict
 from tempering.warmups import initial_iterations
 
 EVEN = np.full(20, -np.log(20))
@@ -146,8 +147,10 @@ def stretches(counts: np.ndarray) -> tuple[tuple[float, float], ...]:
 # --- stopping ---
 
 
-def next_look(error: float) -> int:
-    return stopping.decide(stopping.Look(1000, 0, error, ()), stopping.Goal(0.1, 10**9)).num_more
+def next_look(error: float, missing: float = 0.0) -> int:
+    stuck = (Finding(Verdict.STUCK, "", ""),) if missing > 1 else ()
+    look = stopping.Look(1000, 0, error, stuck, missing=missing)
+    return stopping.decide(look, stopping.Goal(0.1, 10**9)).num_more
 
 
 def budget(num_sweeps: int) -> int:
@@ -344,6 +347,7 @@ THRESHOLDS = (
     Threshold(knots, "_TRIM", lambda: stretches(ladder_counts(1e-3)), ((20.0, 21.0),), (2.0,)),
     Threshold(stopping, "MARGIN", lambda: (next_look(0.13),), (1028,)),
     Threshold(stopping, "MIN_GROWTH", lambda: (next_look(0.101),), (400,)),
+    Threshold(stopping, "MIN_GROWTH_OF_TRIPS", lambda: (next_look(0.05, missing=1.02),), (100,)),
     Threshold(stopping, "MAX_GROWTH", lambda: (next_look(9.0),), (3000,)),
     Threshold(stopping, "BUDGET", lambda: (budget(1000),), (20_000,)),
     Threshold(stopping, "MIN_BUDGET", lambda: (budget(10),), (5000,)),
