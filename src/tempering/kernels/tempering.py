@@ -12,12 +12,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from tempering._batches import batch_size, in_batches
 from tempering._threefry import plain_key
 from tempering._types import Key, Rung, Rungs, State
 from tempering.kernels.moves import AbstractMove, Evaluations
 from tempering.ladder import AbstractPath, AbstractTwoEndedPath, Draw, HeldDraw, Ladder, MoveInfo
-
-_CARRIED_AT_ONCE = 1024  # chains, on a GPU; never changes, so that the bits of a chain do not depend on the others
 
 
 class AbstractKernel(eqx.Module):
@@ -91,8 +90,7 @@ class AbstractCarryingKernel(AbstractKernel):
             return states
         if states.carried is not None:
             return Position(states.x, jnp.asarray(states.rung))
-        # On a CPU one chain at a time: a product over all chains would round differently for another number of them.
-        return _with_carried(self.move, path, states, 1 if jax.default_backend() == "cpu" else _CARRIED_AT_ONCE)
+        return _with_carried(self.move, path, states, batch_size())
 
     def moved(self, key: Key, path: AbstractPath, rung: Rung, state: Position) -> tuple[Position, MoveInfo]:
         """The position after a move at this rung, which starts from what the state carries, if anything.
@@ -112,18 +110,8 @@ class AbstractCarryingKernel(AbstractKernel):
 
 
 @eqx.filter_jit
-def _with_carried(move: AbstractMove, path: AbstractPath, states: Position, at_once: int) -> Position:
-    if at_once == 1:
-        return Position(states.x, states.rung, jax.lax.map(lambda x: move.carried(path, x), states.x))
-    num_chains = len(states.rung)
-    places = jnp.arange(num_chains + -num_chains % at_once).reshape(-1, at_once)
-    batches = jax.tree.map(lambda leaf: leaf[jnp.minimum(places, num_chains - 1)], states.x)
-    carried = jax.lax.map(jax.vmap(lambda x: move.carried(path, x)), batches)
-    return Position(
-        states.x,
-        states.rung,
-        jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:num_chains], carried),
-    )
+def _with_carried(move: AbstractMove, path: AbstractPath, states: Position, size: int) -> Position:
+    return Position(states.x, states.rung, in_batches(lambda x: move.carried(path, x), states.x, size))
 
 
 class SimulatedTempering(AbstractCarryingKernel):

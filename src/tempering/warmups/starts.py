@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
+from tempering._batches import batch_size, in_batches
 from tempering._device_arrays import device_array
 from tempering._threefry import plain_key, straight_key
 from tempering._types import Key, Rung
@@ -20,7 +21,8 @@ _BASE_DRAWS = 2**31 - 1  # folded into the key for draws of the base, out of the
 
 def start_chains(key: Key, path: AbstractPath, start: Callable[[Key, AbstractPath, Rung], Any], rungs: Any) -> Any:
     """A start for every chain: `start(key, path, rung)` of its own key and rung."""
-    return _start_each(jax.random.fold_in(key, _BASE_DRAWS), path, start, device_array(rungs, np.int32))
+    own_key = jax.random.fold_in(key, _BASE_DRAWS)
+    return _start_each(own_key, path, start, device_array(rungs, np.int32), batch_size())
 
 
 def base_positions(key: Key, path: AbstractPath, rungs: Any) -> Position:
@@ -35,11 +37,10 @@ def uniform_rungs(key: Key, num_rungs: int, num_chains: int) -> Int[Array, " cha
 
 
 @eqx.filter_jit
-def _start_each(key, path, start, rungs):
-    # One chain at a time: a product over all chains would round differently for another number of them.
+def _start_each(key, path, start, rungs, size):
     chains = jnp.arange(len(rungs))
     keys = jax.vmap(lambda chain: plain_key(jax.random.fold_in(straight_key(key), chain)))(chains)
-    return jax.lax.map(lambda c: start(c[0], path, c[1]), (keys, rungs))
+    return in_batches(lambda c: start(c[0], path, c[1]), (keys, rungs), size)
 
 
 def _position_at_base(key: Key, path: AbstractPath, rung: Rung) -> Position:
