@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tempering._compiling import compiled_quickly
 from tempering.api.expecting import check_expect
 from tempering.api.memory import check_chains
 from tempering.api.settings import Settings, check_model, check_move
@@ -176,7 +177,7 @@ def _in_words(value: Any) -> str:
     return f"{len(value)} numbers from {value[0]:.6g} to {value[-1]:.6g}"
 
 
-@eqx.filter_jit
+@compiled_quickly
 def _probed(path: AbstractPath) -> jax.Array:
     """log f at both ends at a few draws of the base: functions have no digest, but their values have."""
     keys, ends = jax.random.split(jax.random.key(0), _NUM_PROBES), jnp.array([0, path.num_rungs - 1])

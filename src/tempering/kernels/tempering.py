@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from tempering._batches import batch_size, in_batches
+from tempering._compiling import compiled_quickly
 from tempering._threefry import plain_key
 from tempering._types import Key, Rung, Rungs, State
 from tempering.kernels.moves import AbstractMove, Evaluations
@@ -109,7 +110,7 @@ class AbstractCarryingKernel(AbstractKernel):
         return Position(x, rung, carried), info
 
 
-@eqx.filter_jit
+@compiled_quickly
 def _with_carried(move: AbstractMove, path: AbstractPath, states: Position, size: int) -> Position:
     return Position(states.x, states.rung, in_batches(lambda x: move.carried(path, x), states.x, size))
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
+from tempering._compiling import compiled_quickly
 from tempering._device_arrays import device_array
 from tempering._errors import InputError
 from tempering._threefry import straight_key
@@ -25,6 +26,7 @@ _LANES = {"cpu": 50}  # chains that go through the model together; never changes
 _LANES_ELSEWHERE, _MANY_LANES = 1024, 8192  # with few chains, and with more than that
 _FEWEST_LANES, _MOST_LANES = 128, 2**17  # where the bits of a chain are the same in any batch
 _MOST_ROWS = 2**18  # numbers per rung of all chains together, up to which a GPU writes them all
+_FEW_VARIABLES = 80  # up to which a CPU's programs are compiled quickly, and run as fast
 _STEPS_A_TURN = 4  # with few chains on a GPU, whose loops take as long for a turn as for several kernels
 
 WalkChain = Callable[..., tuple[Any, Any]]  # as `walk_chain`
@@ -131,11 +133,13 @@ def run_chains(
     on_host = jax.tree.map(np.asarray, states) if platform == "cpu" else states  # where cutting compiles nothing
     chains, parts = _placed(numbers, places), _placed(_grouped(on_host, numbers), places)
 
+    compiled_walk = _compiled_walk
     if platform == "cpu":
         record = _for_each(record, lanes, places[0])
+        compiled_walk = _quickly_compiled_walk if ladder.path.num_dims <= _FEW_VARIABLES else _compiled_walk
 
     def walk(bounds: Int[Array, "2"], part: int) -> tuple[Any, Any]:
-        states, filled = _walk(platform, key, ladder, kernel, record, chains[part], parts[part], bounds)
+        states, filled = compiled_walk(platform, key, ladder, kernel, record, chains[part], parts[part], bounds)
         return states, share.joined(filled, chains[part])
 
     def walked(threads: SideBySide) -> Iterator[tuple[int, list[Any]]]:
@@ -179,7 +183,6 @@ def walk_some(platform: str, key, ladder, kernel, numbers, places, states, bound
     return jax.tree.map(lambda leaf, new: leaf.at[places].set(new), states, moved)
 
 
-@eqx.filter_jit
 def _walk(platform: str, key, ladder, kernel, record, chains, states, bounds, walk: WalkChain | None = None):
     """The groups of chains of one part, one after the other."""
     walk = walk_chain if walk is None else walk
@@ -193,6 +196,10 @@ def _walk(platform: str, key, ladder, kernel, record, chains, states, bounds, wa
     over_records = 0 if platform == "cpu" else None
     each = jax.vmap(one_chain, in_axes=(over_records, 0, 0))
     return jax.lax.map(lambda group: each(record, *group), (chains, states))
+
+
+_compiled_walk = eqx.filter_jit(_walk)
+_quickly_compiled_walk = compiled_quickly(_walk)
 
 
 def walk_chain(

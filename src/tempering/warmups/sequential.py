@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from tempering._compiling import compiled_quickly
 from tempering._continuity import is_continuous
 from tempering._device_arrays import device_array, device_full, device_zeros
 from tempering._errors import InputError, check_count
@@ -277,7 +278,7 @@ def _refined(stage: Stage) -> AbstractMove:
     return move.with_schedule(with_acceptance(move.schedule, acceptance, aimed_acceptance(move)))
 
 
-@eqx.filter_jit
+@compiled_quickly
 def _base_slopes(path: AbstractPath, x: Any) -> jax.Array:
     """d log f/dβ at the base, one state at a time: all at once they would round differently for another number."""
     return jax.lax.map(lambda state: path.slopes(state)[0], x)

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
 from tempering._batches import batch_size, in_batches
+from tempering._compiling import compiled_quickly
 from tempering._device_arrays import device_array
 from tempering._threefry import plain_key, straight_key
 from tempering._types import Key, Rung
@@ -36,7 +36,7 @@ def uniform_rungs(key: Key, num_rungs: int, num_chains: int) -> Int[Array, " cha
     return jax.vmap(lambda k: jax.random.randint(k, (), 0, num_rungs, jnp.int32))(keys)
 
 
-@eqx.filter_jit
+@compiled_quickly
 def _start_each(key, path, start, rungs, size):
     chains = jnp.arange(len(rungs))
     keys = jax.vmap(lambda chain: plain_key(jax.random.fold_in(straight_key(key), chain)))(chains)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tempering._compiling import compiled_quickly
 from tempering._errors import InputError
 from tempering._types import LogF, State
 from tempering.bases import AbstractBase
@@ -88,7 +89,7 @@ def _evaluated(name: str, log_f: LogF, base: AbstractBase, draws: State, *, with
         return value, base.log_density(x), gradient
 
     try:
-        return jax.device_get(jax.jit(jax.vmap(partial(evaluated, with_gradient=with_gradient)))(draws))
+        return jax.device_get(compiled_quickly(jax.vmap(partial(evaluated, with_gradient=with_gradient)))(draws))
     except Exception as error:  # a user's function may raise anything
         if not with_gradient:
             cause = f"cannot be compiled for many draws at once: {describe_error(error)}"
@@ -121,7 +122,8 @@ def _check_gradients(name: str, values: np.ndarray, gradients: State) -> None:
 
 def trial_draws(base: AbstractBase) -> State:
     """The draws of a base at which densities are checked."""
-    return jax.jit(lambda key: jax.vmap(base.sample)(jax.random.split(key, _NUM_TRIALS)))(jax.random.key(0))
+    key = jax.random.key(0)
+    return compiled_quickly(lambda key: jax.vmap(base.sample)(jax.random.split(key, _NUM_TRIALS)))(key)
 
 
 def state_form(base: AbstractBase) -> Any:
