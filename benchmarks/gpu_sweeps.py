@@ -89,7 +89,7 @@ def sweep_seconds(rungs: int, chains: int, walk: Callable | None = None, options
 
     def run(arrays, states, bounds):
         ladder, kernel, record = eqx.combine(arrays, rest)
-        own = partial(loop._walk.__wrapped__, jax.default_backend(), jax.random.key(1), ladder, kernel, record)
+        own = partial(loop._walk, jax.default_backend(), jax.random.key(1), ladder, kernel, record)
         return own(numbers[None], jax.tree.map(lambda leaf: leaf[None], states), bounds, walk)
 
     bounds = jnp.asarray([0, STEPS], jnp.int32)

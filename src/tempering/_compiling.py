@@ -6,7 +6,7 @@ from typing import Any
 
 import equinox as eqx
 
-_KNOWN_IN = ("0.10.", "0.11.")  # of jaxlib; a version that does not know an option refuses the program
+_KNOWN_IN = "0.10."  # of jaxlib; 0.11 has no older code any more, and refuses the option
 
 
 def compiled_quickly(function: Callable[..., Any]) -> Any:
