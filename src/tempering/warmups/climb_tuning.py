@@ -19,6 +19,7 @@ _MEMORY = 0.6  # share of the correlations that comes from earlier places
 _WORTHWHILE = 4.0  # condition number of the correlations below which no factor is used
 _GAIN = 1.0  # of log ε per acceptance probability, after each stretch
 _FAR_OUT = 6.0  # standard deviations, as the quartiles have them; normal states are never so far from their median
+_MOST_ROWS = 10_000  # states that scales and correlations are learned from, where there are more
 _QUARTILES_APART = 1.349  # standard deviations of a normal law
 
 
@@ -110,6 +111,7 @@ class Tuning(eqx.Module):
         return Flow.between_normals(*map(spread, (self.betas, self.means, covariances)))
 
     def _learned(self, beta, step_size, rows, weights, *, has_scale: bool) -> "Tuning":
+        rows, weights = _thinned(rows, weights)
         drawn_in = _drawn_in(np.where(np.isfinite(rows), rows, 0.0), weights)
         mean = weights @ drawn_in
         centred = drawn_in - mean
@@ -132,6 +134,14 @@ class Tuning(eqx.Module):
             np.concatenate([self.means, mean[None]]),
             correlation,
         )
+
+
+def _thinned(rows: Float[np.ndarray, "particle dim"], weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """At most `_MOST_ROWS` of them, from all over: copies of one particle stand side by side."""
+    if len(rows) <= _MOST_ROWS:
+        return rows, weights
+    stride = -(-len(rows) // _MOST_ROWS)
+    return rows[::stride], weights[::stride] / weights[::stride].sum()
 
 
 def _drawn_in(rows: Float[np.ndarray, "particle dim"], weights: np.ndarray) -> Float[np.ndarray, "particle dim"]:
