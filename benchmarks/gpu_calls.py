@@ -2,7 +2,8 @@
 
     python benchmarks/gpu_calls.py [--only NAME ...] [--profile] [--out FILE]
 
-The second call compiles nothing. Without names the four calls of very many chains are timed. With `--profile` a third
+The second call compiles nothing. Each pair of calls has a process of its own, so that the peak of the host's memory is
+its own too. Without names the four calls of very many chains are timed. With `--profile` a third
 one runs under Python's profiler, whose longest entries are printed. Writes benchmarks/results/gpu_calls.json, or
 another file.
 """
@@ -13,10 +14,12 @@ import io
 import json
 import pstats
 import resource
+import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -64,29 +67,40 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=list(CALLS)[:4], help="names of calls")
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--out", type=Path, default=RECORD)
+    parser.add_argument("--alone", action="store_true", help="time the one call in this process, and print its row")
     asked = parser.parse_args()
+    if asked.alone:
+        print(json.dumps(timed(asked.only[0], with_profile=asked.profile)))
+        return
     rows = []
     for name in asked.only:
-        make, chains, sweeps = CALLS[name]
-        if make is make_posterior:
-            model = make()  # one density, so that the second call finds what the first compiled
-            make = lambda model=model: model  # noqa: E731
-        first, _ = call(make, chains, sweeps, 0)
-        second, result = call(make, chains, sweeps, 1)
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-        row = {"call": name, "sweeps": sweeps, "first": first, "second": second, "peak_host_gb": memory}
-        rows.append(
-            row | {"log_z": result.log_z, "std_error": result.std_error, "verdict": result.verdict.name.lower()}
-        )
-        print(rows[-1], flush=True)
+        options = ["--alone", "--only", name, *(["--profile"] if asked.profile else [])]
+        told = subprocess.run(
+            [sys.executable, __file__, *options], check=True, stdout=subprocess.PIPE, text=True
+        ).stdout
+        print(told, flush=True)
+        rows.append(json.loads(told.splitlines()[-1]))
         asked.out.write_text(json.dumps({"about": repeats.about(), "calls": rows}, indent=1) + "\n")
-        if asked.profile:
-            profile = cProfile.Profile()
-            profile.runcall(call, make, chains, sweeps, 2)
-            told = io.StringIO()
-            pstats.Stats(profile, stream=told).sort_stats("tottime").print_stats(22)
-            pstats.Stats(profile, stream=told).sort_stats("cumtime").print_stats("tempering", 45)
-            print(told.getvalue(), flush=True)
+
+
+def timed(name: str, *, with_profile: bool) -> dict[str, Any]:
+    """The row of one call: seconds of the first and the second time, and the peak of the host's memory."""
+    make, chains, sweeps = CALLS[name]
+    if make is make_posterior:
+        model = make()  # one density, so that the second call finds what the first compiled
+        make = lambda model=model: model  # noqa: E731
+    first, _ = call(make, chains, sweeps, 0)
+    second, result = call(make, chains, sweeps, 1)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    if with_profile:
+        profile = cProfile.Profile()
+        profile.runcall(call, make, chains, sweeps, 2)
+        told = io.StringIO()
+        pstats.Stats(profile, stream=told).sort_stats("tottime").print_stats(22)
+        pstats.Stats(profile, stream=told).sort_stats("cumtime").print_stats("tempering", 45)
+        print(told.getvalue(), flush=True)
+    row = {"call": name, "sweeps": sweeps, "first": first, "second": second, "peak_host_gb": memory}
+    return row | {"log_z": result.log_z, "std_error": result.std_error, "verdict": result.verdict.name.lower()}
 
 
 if __name__ == "__main__":

@@ -65,7 +65,6 @@ def page() -> str:
         if_run("stuck", stuck),
         if_run("witnesses", witnesses),
         if_run("initial_iterations", initial_iterations),
-        if_run("figure7", figure7),
         if_run("figure4", figure4),
         accuracy(
             "The weights of the rungs",
@@ -87,7 +86,6 @@ def page() -> str:
         ),
         exact_answers(),
         if_run("tracking", tracking),
-        if_run("figure5", figure5),
         if_run("mnist_training", mnist_training),
         if_run("tracking_cost", tracking_cost),
         *(if_run(f"paper_fig{number}", partial(reproduced, f"paper_fig{number}")) for number in range(1, 9)),
@@ -350,15 +348,6 @@ def stuck() -> str:
     return section("Runs that get stuck", text, content["about"], table(header, rows))
 
 
-FIGURE7_STARTS = {
-    "geometric": "Geometric: after an annealing pass of 1000 steps, whose Ẑ was then corrected in 30 equilibration "
-    "stages of 150 sweeps.",
-    "geometric, slowed at the knot": "[Slowed at the knot](../methods/knots.md#a-start-for-paths-with-a-knot): its "
-    "warm-up is part of the 10,000 sweeps; the other rows have theirs on top.",
-    "averaged moments": "[Averaged moments](../guides/paths_rbm.md): nine knots, after a pass of 1000 steps.",
-}
-
-
 def witnesses() -> str:
     content = load("witnesses")
     rows = [
@@ -405,27 +394,6 @@ def initial_iterations() -> str:
     return section("The paper's initial iterations", text, content["about"], table(header, rows))
 
 
-def figure7() -> str:
-    content = load("figure7")
-    rows = [
-        [
-            name, number(row["rmse"]), f"{row['bias']:+.2f}", number(row["mean_std_error"]),
-            f"{row['good']} of {row['runs']}", f"{row['round_trips']:.2f}",
-            "–" if row["knot"] is None else f"{row['knot']:.2f}", f"{row['sweep_to_geometric']:.1f}",
-        ]
-        for name, row in content["summaries"].items()
-    ]  # fmt: skip
-    header = ["path", "RMSE", "bias", "mean claimed error", "verdict good", "round trips a chain", "knot named at β",
-              "time of a run"]  # fmt: skip
-    text = (
-        "Figure 7 of the paper: the same RBM from a uniform base, 10,000 sweeps. "
-        + " ".join(FIGURE7_STARTS[name] for name in content["summaries"])
-        + " The paper's RMSE at 10,000 sweeps is 3.5 for RTS and 7 for AIS, read off its figure. Training the knots, "
-        "once, is not in the time."
-    )
-    return section("A uniform base", text, content["about"], table(header, rows))
-
-
 def tracking() -> str:
     content = load("tracking")
     rows = [
@@ -446,40 +414,19 @@ def tracking() -> str:
     return section("Is the tracked log Z right?", text, content["about"], table(header, rows))
 
 
-def figure5() -> str:
-    last = list(load("figure5")["summaries"].values())[-1]
-    long = last["long_run"]
-    text = (
-        "Figure 5 of the paper: an RBM of 180 × 500 units on the dna data, CD-1 first, then tempered training with the "
-        "paper's settings; AIS with 10,000 steps and 100 chains after every 500 updates. The paper's likelihoods are "
-        "read off its figure.\n\n"
-        "From about 6000 updates on the model memorises its training rows. AIS is then sometimes nats above the "
-        "tracked line, with an error as large: one of its chains finds a region that the others hardly ever find. "
-        f"After the last update a tempered run of {long['sweeps']:,} sweeps gives log Z = {long['log_z']:.1f} ± "
-        f"{long['std_error']:.1f}, with the verdict {long['verdict']}; the tracker had {last['log_z']:.1f} with a band "
-        f"of ± {last['band']:.1f}. A region that hardly any chain visits is in no error bar.\n\n"
-        "![Likelihoods against updates](../figures/figure5.svg)"
-    )
-    return trained("An RBM learns dna: figure 5", "figure5", text)
-
-
 def mnist_training() -> str:
-    seconds = next(iter(load("mnist_training")["summaries"].values()))["seconds_in_all"]
+    content = load("mnist_training")
+    seconds = next(iter(content["summaries"].values()))["seconds_in_all"]
     text = (
         "An RBM of 784 × 500 units on binarized MNIST: CD-1 first, then PCD with Adam, 100 chains, 5 sweeps an update, "
         "while 200 tempered chains track the likelihood of the test rows (here: validation rows). It took "
         f"{seconds / 60:.0f} minutes, checks by AIS included.\n\n"
         "![Likelihoods against updates](../figures/mnist_training.svg)"
     )
-    return trained("An RBM learns MNIST on two cores", "mnist_training", text)
-
-
-def trained(title: str, name: str, text: str) -> str:
-    content = load(name)
     rows = [
         [
             str(row["update"]),
-            *(likelihood(row, part) for part in ("train", "valid")),
+            *(f"{row[part]:.2f}" for part in ("train", "valid")),
             number(row["band"]) if row["verdict"] == "good" else row["verdict"],
             f"{number(row['ais_minus_tracked'])} ± {number(row['combined_error'])}",
             "yes" if row["agrees"] else "no",
@@ -488,12 +435,7 @@ def trained(title: str, name: str, text: str) -> str:
     ]
     header = ["update", "training rows", "validation rows", "95 % band, ±", "log Z by AIS, less tracked",
               "within 1 nat or 3 errors"]  # fmt: skip
-    return section(title, text, content["about"], table(header, rows))
-
-
-def likelihood(row: dict[str, Any], part: str) -> str:
-    paper = row.get(f"paper_{part}")
-    return f"{row[part]:.2f}" + ("" if paper is None else f" (paper {paper})")
+    return section("An RBM learns MNIST on two cores", text, content["about"], table(header, rows))
 
 
 def tracking_cost() -> str:
