@@ -16,6 +16,7 @@ from rich.live import Live
 import exact
 import tempering as tp
 from tempering.progress import Pace, Progress, check_progress, in_hours
+from tempering.progress.shown import check_watch
 from tempering.progress.bars import TerminalBar
 from tempering.progress.line import Line
 
@@ -294,6 +295,11 @@ def test_what_progress_may_be(progress):
     """Kills: a word that is taken for True."""
     with pytest.raises(tp.InputError, match="`progress` must be True, False or None"):
         check_progress(progress)
+
+
+def test_a_watcher_that_cannot_be_called_is_refused():
+    with pytest.raises(tp.InputError, match="`watch` must be a function of a `Progress`; got 'bar'"):
+        check_watch("bar")
 
 
 # Notebooks.

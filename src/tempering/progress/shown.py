@@ -22,6 +22,12 @@ def check_progress(progress: object) -> None:
         raise InputError(f"`progress` must be True, False or None (a bar where one can be seen); got {progress!r}.")
 
 
+def check_watch(watch: object) -> None:
+    """Refuse what cannot be called."""
+    if watch is not None and not callable(watch):
+        raise InputError(f"`watch` must be a function of a `Progress`; got {watch!r}.")
+
+
 @contextmanager
 def shown(progress: bool | None, watch: Watch | None, *, names_runs: bool = False) -> Iterator[Watch | None]:
     """Show a run while it goes.
@@ -34,6 +40,7 @@ def shown(progress: bool | None, watch: Watch | None, *, names_runs: bool = Fals
     Yields:
         What is to be called with every `Progress`; None where nobody is.
     """
+    check_watch(watch)
     if progress is False or (progress is None and (watch is not None or not _can_be_seen())):
         yield watch
         return
