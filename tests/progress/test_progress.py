@@ -16,9 +16,9 @@ from rich.live import Live
 import exact
 import tempering as tp
 from tempering.progress import Pace, Progress, check_progress, in_hours
-from tempering.progress.shown import check_watch
 from tempering.progress.bars import TerminalBar
 from tempering.progress.line import Line
+from tempering.progress.shown import check_watch
 
 QUICK = dict(num_chains=10, num_sweeps=64, num_rungs=5, warmup=tp.AnnealedStart(8, (8,)))
 ERASED = "\x1b[1A\x1b[2K"  # one line up, and nothing there

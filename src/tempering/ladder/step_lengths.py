@@ -166,7 +166,7 @@ def rejection_lengths(log_increments: Float[np.ndarray, "chain step"]) -> Float[
     return _half_mean_difference(clipped) / (sqrt(pi) * _half_mean_difference_of_normal())
 
 
-def _sorted_increments(increments: Float[np.ndarray, "chain step"]) -> Float[np.ndarray, "chain step"]:
+def _sorted_increments(increments: Float[np.ndarray, "chain step"]) -> Float[np.ndarray, "some step"]:
     """Each step's increments in ascending order, NaN last for those not finite; 0 where fewer than two are finite.
 
     Of very many chains some are enough.
