@@ -562,14 +562,15 @@ def gpu_calls() -> str:
             f"{r['second']:.1f}",
             f"{r['peak_host_gb']:.1f}",
             r["verdict"],
+            f"{r['error']:+.4f} ± {r['std_error']:.4f}" if r.get("error") is not None else "–",
         ]
         for r in content["calls"]
     ]
     text = (
-        "Whole calls of `estimate`: the first one compiles, the second one does not. Memory is the largest so far of "
-        "the process, which makes the calls one after the other."
+        "Whole calls of `estimate`: the first one compiles, the second one does not. Memory is the peak of its "
+        "process. The posterior is a linear regression, whose evidence is known."
     )
-    header = ["", "sweeps", "first call, s", "second call, s", "host memory, GB", "verdict"]
+    header = ["", "sweeps", "first call, s", "second call, s", "host memory, GB", "verdict", "error of log Z"]
     return section("What a call costs on a GPU", text, content["about"], table(header, rows))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array
 
 from tempering._errors import InputError
+from tempering._precision import in_full_precision
 from tempering._threefry import plain_key, straight_key
 from tempering._types import Key, Scalar, State
 from tempering.bases.base import AbstractBase
@@ -81,11 +82,13 @@ class Distribution(AbstractBase):
             cure = "Use coordinates that are free, such as those of tp.from_numpyro."
             raise InputError(f"A {name} lies on a surface, as vectors of sum 1 do, and moves would leave it. {cure}")
 
+    @in_full_precision
     def log_density(self, x: State) -> Scalar:
         log_prob = jnp.sum(self.distribution.log_prob(x))  # over a batch shape, if there is one
         # With validate_args=False NumPyro evaluates beyond the support: a half normal is as high at −1 as at 1.
         return jnp.where(self.is_inside(x), log_prob, -jnp.inf)
 
+    @in_full_precision
     def sample(self, key: Key) -> State:
         # NumPyro takes the key first, TensorFlow Probability and distrax take it as `seed`.
         takes_seed = "seed" in inspect.signature(self.distribution.sample).parameters

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.special import gammaln
 
-from tempering._precision import product
+from tempering._precision import in_full_precision, product
 from tempering._threefry import straight_key
 from tempering._types import Key, LogF, Numbers, Scalar, State
 from tempering.bases.base import AbstractBase
@@ -65,9 +65,11 @@ class Unnormalised(AbstractBase):
     log_f: LogF
     draw: Callable[[Key], State]
 
+    @in_full_precision
     def log_density(self, x: State) -> Scalar:
         return self.log_f(x)
 
+    @in_full_precision
     def sample(self, key: Key) -> State:
         return self.draw(key)
 

@@ -10,6 +10,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from tempering._errors import InputError
+from tempering._precision import in_full_precision
 from tempering._types import Key, LogF, Scalar, State
 from tempering.bases import AbstractBase
 from tempering.models import Posterior
@@ -33,9 +34,11 @@ class DrawnPrior(AbstractBase):
     log_p: LogF
     draw: Callable[[Key], State]
 
+    @in_full_precision
     def log_density(self, x: State) -> Scalar:
         return self.log_p(x)
 
+    @in_full_precision
     def sample(self, key: Key) -> State:
         """A draw; a second one if the first was rounded to the edge of its support, as float32 sometimes does."""
         both = jax.vmap(self.draw)(jax.random.split(key))

@@ -22,7 +22,7 @@ _DEFAULT_RUNGS = 100  # where a pass measured no distance at all
 # A share of a normal law in one tail, and how many σ from the mean that tail begins.
 _SIGMA, _AT_SIGMA = 0.16, 0.994457883209753
 _TAIL, _AT_TAIL = 0.02, 2.053748910631823
-_MOST_SORTED = 10_000  # chains whose increments are sorted, where there are more
+_MOST_SORTED = 20_000  # chains whose increments are sorted, where there are more
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from tempering._device_arrays import device_array
 from tempering._errors import InputError
 from tempering._logspace import LOG_ZERO, power
+from tempering._precision import InFullPrecision
 from tempering._types import HostPerRung, Key, LogF, PerRung, Rung, Scalar, State
 from tempering.bases import AbstractBase
 from tempering.ladder import AbstractPath, AbstractTwoEndedPath, checked_betas
@@ -86,7 +87,7 @@ class GeometricPath(AbstractTwoEndedPath, AbstractLinearPath, AbstractBasedPath)
             base: the distribution at rung 0.
             betas: inverse temperatures that rise from 0 to 1.
         """
-        return cls(log_f=log_f, base=checked_base(base), betas=float32_betas(betas))
+        return cls(log_f=InFullPrecision(log_f), base=checked_base(base), betas=float32_betas(betas))
 
     def log_density(self, x: State, rung: Rung) -> Scalar:
         return mix(self.betas[rung], self.base.log_density(x), self.log_f(x))
@@ -130,7 +131,8 @@ class LikelihoodPath(AbstractTwoEndedPath, AbstractLinearPath, AbstractBasedPath
             prior: the distribution at rung 0.
             betas: powers of the likelihood that rise from 0 to 1.
         """
-        return cls(log_likelihood=log_likelihood, base=checked_base(prior), betas=float32_betas(betas))
+        likelihood = InFullPrecision(log_likelihood)
+        return cls(log_likelihood=likelihood, base=checked_base(prior), betas=float32_betas(betas))
 
     def log_density(self, x: State, rung: Rung) -> Scalar:
         return self.base.log_density(x) + power(self.betas[rung], self.log_likelihood(x))

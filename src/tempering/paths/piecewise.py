@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Int
 
 from tempering._errors import InputError
 from tempering._logspace import finite_zeros, power
+from tempering._precision import InFullPrecision
 from tempering._types import HostPerRung, LogF, PerRung, Rung, Scalar, State
 from tempering.bases import AbstractBase
 from tempering.paths.linear import AbstractBasedPath, checked_base, float32_betas, mix
@@ -86,6 +87,8 @@ class SequencePath(AbstractPiecewisePath):
             num_densities: M, for a function of (x, m).
         """
         functions, number = checked_sequence(log_fs, num_densities)
+        is_list = isinstance(functions, tuple)
+        functions = tuple(map(InFullPrecision, functions)) if is_list else InFullPrecision(functions)
         betas = np.linspace(0.0, 1.0, number + 1) if betas is None else betas
         return cls(log_fs=functions, base=checked_base(base), betas=float32_betas(betas), num_densities=number)
 
@@ -152,7 +155,8 @@ class SubsampledPath(AbstractPiecewisePath):
         if order.size == 0 or not np.array_equal(np.sort(order), np.arange(len(order))):
             raise InputError("`order` must name every datum once, as numpy.random.default_rng(0).permutation(N) does.")
         base, numbers = checked_base(prior), jnp.asarray(order, jnp.int32)
-        return cls(log_likelihoods=log_likelihoods, base=base, order=numbers, betas=float32_betas(betas))
+        each = InFullPrecision(log_likelihoods)
+        return cls(log_likelihoods=each, base=base, order=numbers, betas=float32_betas(betas))
 
     def log_density(self, x: State, rung: Rung) -> Scalar:
         left, share = _place(self.betas[rung], self.order.size)
