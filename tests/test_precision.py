@@ -16,6 +16,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr
 import tempering as tp
 from tempering.bases import Unnormalised, as_base
 from tempering.frontends._prior_checks import DrawnPrior
+from tempering.kernels.moves.flow import Flow
 from tempering.models import Sequence, SubsampledPosterior
 
 MATRIX = np.random.default_rng(0).normal(size=(3, 3)).astype(np.float32)
@@ -91,3 +92,10 @@ def test_a_precision_that_the_user_has_chosen_stays():
         assert FULL not in precisions(path.log_densities, jnp.ones(3))
     by_hand = tp.LogDensity(lambda x: -jnp.sum(jnp.dot(MATRIX, x, precision="bfloat16") ** 2), NORMAL)
     assert FULL not in precisions(by_hand.path(None, BETAS).log_densities, jnp.ones(3))
+
+
+@pytest.mark.parametrize("covariances", [np.ones((2, 3)), np.stack([np.eye(3)] * 2)], ids=["scales", "dense"])
+def test_controls_keep_their_mean_of_zero(covariances):
+    """Kills: a velocity with rounded factors, whose divergence is another than the one that is added."""
+    flow = Flow.between_normals(np.array([0.0, 1.0]), np.zeros((2, 3)), covariances)
+    assert precisions(flow.control, jnp.float32(0.5), jnp.ones(3), jnp.ones(3)) == {FULL}

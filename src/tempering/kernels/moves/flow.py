@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from tempering._device_arrays import device_array
+from tempering._precision import product
 from tempering._types import Scalar
 
 _NARROWEST = 1e-6  # of β: places nearer to the base say nothing about how the law moves
@@ -76,5 +77,5 @@ class Flow(eqx.Module):
         place = jnp.sum(middles < beta)  # counted: a search would compile a loop
         stretch, off = self.stretches[place], flat - self.means[place]
         is_dense = stretch.ndim == 2
-        velocity = self.shifts[place] + (stretch @ off if is_dense else stretch * off)
-        return (jnp.trace(stretch) if is_dense else jnp.sum(stretch)) + velocity @ slope
+        velocity = self.shifts[place] + (product(stretch, off) if is_dense else stretch * off)
+        return (jnp.trace(stretch) if is_dense else jnp.sum(stretch)) + product(velocity, slope)
