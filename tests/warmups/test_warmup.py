@@ -11,8 +11,10 @@ import tempering as tp
 from samples import CHAINS, RUNGS, changed, healthy, log_sums_that_drift
 from tempering.estimators.both_ways import log_z_from_both_ways
 from tempering.sampling import Setup, Stage
+from tempering.stats import chain_groups
 from tempering.warmups import initial_iterations
 from tempering.warmups.initial_iterations import MAX_UNEVENNESS, is_even
+from tempering.warmups.measuring import rungs_by_weight
 
 
 def _drive(warmup, ladder: tp.Ladder, num_chains: int, num_steps: int, seed: int = 0) -> list[Stage]:
@@ -254,3 +256,17 @@ def test_iterations_without_rao_blackwellization_correct_by_visits(ladder):
         found = estimator(first.recording.stats).values
         np.testing.assert_allclose(second.ladder.log_z_guess, found, atol=1e-4)  # float32 on the device
     assert np.abs(found - tp.estimators.ts(first.recording.stats).values).max() > 0.01
+
+
+@pytest.mark.parametrize("num_chains", [20, 100, 1000, 20_000])
+def test_every_group_of_chains_starts_all_along_the_ladder(num_chains):
+    """Kills: rungs in rising order. Groups then differ by where they begin, and with very many chains that is seen."""
+    ladder = exact.small_ladder()
+    rungs = rungs_by_weight(ladder, num_chains)
+    weights = np.exp(np.asarray(ladder.log_prior, np.float64))
+    counts = np.bincount(rungs, minlength=len(weights))
+    np.testing.assert_array_less(np.abs(counts - num_chains * weights), 1.0)
+    groups = chain_groups(num_chains)
+    for group in range(groups[-1] + 1):
+        own = rungs[groups == group]
+        np.testing.assert_array_less(np.abs(np.bincount(own, minlength=len(weights)) - len(own) * weights), 2.5)

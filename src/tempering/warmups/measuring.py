@@ -11,6 +11,8 @@ from tempering.ladder import Ladder, LadderRule, StepLengths
 from tempering.ladder.step_lengths import check_measure
 from tempering.sampling import AbstractWarmup
 
+_GOLDEN_SECTION = (5**0.5 - 1) / 2
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AbstractMeasuringWarmup(AbstractWarmup):
@@ -72,15 +74,18 @@ class AbstractMeasuringWarmup(AbstractWarmup):
 
 
 def rungs_by_weight(ladder: Ladder, num_chains: int) -> Int[np.ndarray, " chain"]:
-    """One rung a chain, in the proportions of the rung weights.
+    """One rung a chain, in the proportions of the rung weights; any stretch of chains starts all along the ladder.
+
+    Groups of neighbouring chains are compared with one another, so they must begin alike.
 
     Args:
         ladder: The ladder.
         num_chains: The number of chains.
 
     Returns:
-        The rungs, in rising order.
+        The rungs.
     """
     below = np.cumsum(np.exp(np.asarray(ladder.log_prior, np.float64)))
-    middle = (np.arange(num_chains) + 0.5) / num_chains
+    places = np.argsort(np.argsort(np.arange(num_chains) * _GOLDEN_SECTION % 1))  # spread as evenly as can be
+    middle = (places + 0.5) / num_chains
     return np.minimum(np.searchsorted(below, middle), len(below) - 1).astype(np.int32)
