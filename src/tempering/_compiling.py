@@ -20,4 +20,5 @@ def compiled_quickly(function: Callable[..., Any]) -> Any:
     """
     is_known = importlib.metadata.version("jaxlib").startswith(_KNOWN_IN)
     options = {"xla_cpu_use_fusion_emitters": False} if is_known else None
-    return eqx.filter_jit(function, compiler_options=options)
+    how: dict[str, Any] = {"compiler_options": options}
+    return eqx.filter_jit(function, **how)

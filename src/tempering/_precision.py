@@ -12,6 +12,7 @@ from jaxtyping import Array
 
 T = TypeVar("T")
 
+_CHOSEN = "jax_default_matmul_precision"  # of JAX's settings, which have no types
 HIGHEST = jax.lax.Precision.HIGHEST
 
 
@@ -22,7 +23,7 @@ def product(a: Array, b: Array) -> Array:
 
 def full_precision() -> AbstractContextManager[Any]:
     """Products that are traced inside do not round their factors, unless the user has chosen a precision for all."""
-    is_chosen = jax.config.jax_default_matmul_precision is not None
+    is_chosen = getattr(jax.config, _CHOSEN) is not None
     return nullcontext() if is_chosen else jax.default_matmul_precision("highest")
 
 
