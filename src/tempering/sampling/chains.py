@@ -133,10 +133,10 @@ def run_chains(
     on_host = jax.tree.map(np.asarray, states) if platform == "cpu" else states  # where cutting compiles nothing
     chains, parts = _placed(numbers, places), _placed(_grouped(on_host, numbers), places)
 
-    compiled_walk = _compiled_walk
+    is_small = platform == "cpu" and ladder.path.num_dims <= _FEW_VARIABLES
+    compiled_walk = _quickly_compiled_walk if is_small else _compiled_walk
     if platform == "cpu":
         record = _for_each(record, lanes, places[0])
-        compiled_walk = _quickly_compiled_walk if ladder.path.num_dims <= _FEW_VARIABLES else _compiled_walk
 
     def walk(bounds: Int[Array, "2"], part: int) -> tuple[Any, Any]:
         states, filled = compiled_walk(platform, key, ladder, kernel, record, chains[part], parts[part], bounds)
