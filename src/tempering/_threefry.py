@@ -74,10 +74,13 @@ def plain_key(key: Key) -> Key:
     return jax.random.wrap_key_data(jax.random.key_data(key), impl=_PLAIN)
 
 
+_hashed = jax.jit(threefry)  # traced once for all draws of a shape
+
+
 def _words(key: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
     """Two words for each element of an array, whose counter is its place."""
     low = jnp.arange(math.prod(shape), dtype=jnp.uint32).reshape(shape)
-    return threefry(key[0], key[1], jnp.zeros_like(low), low)
+    return _hashed(key[0], key[1], jnp.zeros_like(low), low)
 
 
 def _split(key: Array, shape: tuple[int, ...]) -> Array:
@@ -92,7 +95,7 @@ def _random_bits(key: Array, bit_width: int, shape: tuple[int, ...]) -> Array:
 
 
 def _fold_in(key: Array, data: Any) -> Array:
-    return jnp.stack(threefry(key[0], key[1], jnp.zeros_like(data), data))
+    return jnp.stack(_hashed(key[0], key[1], jnp.zeros_like(data), data))
 
 
 def _seeded(seed: Array) -> Array:

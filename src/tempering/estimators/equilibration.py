@@ -50,9 +50,9 @@ def find_equilibration(stats: BlockedStats) -> Equilibration:
     ends, cuts = _tails(stats.log_sums[:, :, [0, -1]]), range(latest + 1)
     variances = np.maximum.accumulate([_variance(_influence(ends[:, cut])[1])[1] for cut in cuts])
     # The running maximum, because fewer draws cannot have less noise.
-    errors = variances + np.square([_bias(ends, cut, middle)[1] for cut in cuts])
+    errors = variances + np.square([_bias(ends[:, cut], ends[:, middle])[1] for cut in cuts])
     cut = int(np.argmax(errors <= 1.001 * errors.min()))  # the first that is as good as any
-    return Equilibration(cut, _bias(_tails(stats.log_sums), cut, middle))
+    return Equilibration(cut, _bias(_tail(stats.log_sums, cut), _tail(stats.log_sums, middle)))
 
 
 def equilibrated(stats: BlockedStats) -> BlockedStats:
@@ -72,6 +72,11 @@ def _tails(log_sums: Float[np.ndarray, "chain block rung"]) -> Float[np.ndarray,
     return np.logaddexp.accumulate(log_sums[:, ::-1], axis=1)[:, ::-1]
 
 
+def _tail(log_sums: Float[np.ndarray, "chain block rung"], first: int) -> Float[np.ndarray, "chain rung"]:
+    """Sums of each chain from one block to the end: all of `_tails` at every rung would take three times as long."""
+    return np.logaddexp.reduce(log_sums[:, first:], axis=1)
+
+
 def _influence(log_sums: Float[np.ndarray, "chain rung"]) -> tuple[HostPerRung, Float[np.ndarray, "chain rung"]]:
     """log ĉ_k − log ĉ_0, NaN where unknown, and what each chain adds to it."""
     log_sum, relative = relative_parts(log_sums)
@@ -84,9 +89,9 @@ def _variance(influence: Float[np.ndarray, "chain rung"]) -> HostPerRung:
     return influence.var(axis=0, ddof=1) / len(influence)
 
 
-def _bias(tails: Float[np.ndarray, "chain block rung"], cut: int, middle: int) -> HostPerRung:
-    """How far the estimate without the blocks before the cut differs from the second half's, beyond noise."""
-    (value, influence), (later, later_influence) = _influence(tails[:, cut]), _influence(tails[:, middle])
+def _bias(all_sums: Float[np.ndarray, "chain rung"], later_sums: Float[np.ndarray, "chain rung"]) -> HostPerRung:
+    """How far the estimate from the blocks after a cut differs from that of the second half, beyond noise."""
+    (value, influence), (later, later_influence) = _influence(all_sums), _influence(later_sums)
     return beyond_noise(value - later, influence - later_influence)
 
 

@@ -164,6 +164,8 @@ def summed_by_unit(
     """
     num_chains, num_blocks = array.shape[:2]
     stretches = num_stretches(num_chains, num_blocks)
+    if stretches == 1:
+        return add.reduce(array, axis=1)  # the same, twice as fast
     starts = np.arange(stretches) * num_blocks // stretches
     return add.reduceat(array, starts, axis=1).reshape(-1, *array.shape[2:])
 

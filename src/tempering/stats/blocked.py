@@ -210,17 +210,14 @@ class BlockedStats(AbstractHostStatistic):
 
     def coarsened(self) -> "BlockedStats":
         """The same run with blocks twice as long, so that memory does not grow with a run; an odd last one stays."""
-        return self._joined(2)
+        starts = np.arange(0, self.num_blocks, 2)
+        joined = {name: _addition(name).reduceat(array, starts, axis=1) for name, array in self._arrays().items()}
+        return dataclasses.replace(self, block_size=2 * self.block_size, **joined)
 
     def in_one_block(self) -> "BlockedStats":
         """The same run with all blocks of a chain joined, for estimates that need no more than that."""
-        return self._joined(max(self.num_blocks, 1))
-
-    def _joined(self, number: int) -> "BlockedStats":
-        """Blocks joined by so many."""
-        starts = np.arange(0, self.num_blocks, number)
-        joined = {name: _addition(name).reduceat(array, starts, axis=1) for name, array in self._arrays().items()}
-        return dataclasses.replace(self, block_size=number * self.block_size, **joined)
+        sums = {n: _addition(n).reduce(array, axis=1, keepdims=True) for n, array in self._arrays().items()}
+        return dataclasses.replace(self, block_size=max(self.num_blocks, 1) * self.block_size, **sums)
 
     def with_last_grown(self, later: "BlockedStats") -> "BlockedStats":
         """The same run with its last block longer.

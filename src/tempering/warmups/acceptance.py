@@ -10,7 +10,6 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
-from scipy.linalg import solveh_banded
 from scipy.special import expit, logit
 
 from tempering._errors import InputError
@@ -171,6 +170,8 @@ def _maximise(data: _Data) -> Float[np.ndarray, "rung 2"]:
 
 def _newton(slope, curvature, slacks, multipliers, aim: float) -> tuple[np.ndarray, np.ndarray] | None:
     """(H + Bᵀ diag(λ/s) B) dx = −slope + Bᵀ(aim/s), and dλ = aim/s − λ − (λ/s) B dx."""
+    from scipy.linalg import solveh_banded  # takes 30 ms to import, and most runs do not come here
+
     stiff = multipliers / slacks
     between, across = _split(stiff)
     diagonal = curvature[:, :2] + across[:, None]
