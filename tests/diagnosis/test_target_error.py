@@ -44,6 +44,16 @@ def test_the_next_look_lies_where_the_error_should_be_small_enough(std_error, nu
     assert decide(seen(std_error, num_discarded=500), GOAL) == Decision(num_more)  # only what counts has an error
 
 
+def test_missing_round_trips_are_looked_for_where_half_of_the_missing_sweeps_are_done():
+    """Kills: all of them, which waits for half a trip too long; the error forgotten; that rule in what is advised."""
+    stuck = dataclasses.replace(seen(0.04, Verdict.STUCK), missing=2.5)
+    assert decide(stuck, GOAL) == Decision(750)
+    assert decide(dataclasses.replace(stuck, std_error=0.08), GOAL) == Decision(2072)  # 1.2 × 1.6² = 3.072
+    short = too_short(dataclasses.replace(stuck, std_error=0.051), Goal(0.05, 1000))
+    assert short is not None
+    assert "about 2500 would do" in short.seen
+
+
 def test_looks_lie_at_whole_blocks_within_the_budget():
     """Kills: blocks rounded down, a budget that forgets what was discarded, rounding beyond the budget."""
     look = seen(0.07, num_discarded=500)

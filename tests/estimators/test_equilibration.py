@@ -43,13 +43,11 @@ def recorded(stats: BlockedStats, tours: Tours | None = None) -> Recording:
     return Recording(stats, np.ones((10, 3, 3), np.int64), None, tours=tours)
 
 
-def some_tours(rows: np.ndarray) -> Tours:
-    """One chain with these complete tours: sums at the base and at the target."""
+def some_tours(rows: np.ndarray, unfinished: tuple[float, float] = (0.0, 0.0)) -> Tours:
+    """One chain with these complete tours, sums at the base and at the target, and with those of unfinished ones."""
     products = [(rows[:, 0] ** 2).sum(), (rows[:, 0] * rows[:, 1]).sum(), (rows[:, 1] ** 2).sum()]
-    none = np.zeros((1, 2))
-    return Tours(
-        none, none, np.ones(1, bool), np.array([float(len(rows))]), rows.sum(axis=0)[None], np.array([products])
-    )
+    half, total = np.array([unfinished]) / 2, rows.sum(axis=0)[None]
+    return Tours(half, half, np.ones(1, bool), np.array([float(len(rows))]), total, np.array([products]))
 
 
 def test_a_run_that_never_moves_is_not_cut():
@@ -205,6 +203,43 @@ def test_the_error_by_tours_is_the_delta_method():
     assert error_by_tours(some_tours(rows)) == pytest.approx(np.sqrt((influence**2).sum()), rel=1e-10)
     assert np.isnan(error_by_tours(None))
     assert np.isnan(error_by_tours(some_tours(rows[:1])))
+
+
+def test_draws_of_unfinished_tours_count_for_the_error_by_tours():
+    # Kills: the error of the complete tours alone; that of all draws; unfinished ones at one end for both.
+    rows = np.random.default_rng(7).gamma(2.0, 1.0, (60, 2))
+    base, target = rows.sum(axis=0)
+    influence = rows[:, 1] / target - rows[:, 0] / base
+    as_many = error_by_tours(some_tours(rows, unfinished=(base, target)))
+    assert as_many == pytest.approx(np.sqrt((influence**2).sum() / np.sqrt(2)), rel=1e-10)
+    influence = rows[:, 1] / (2 * target) - rows[:, 0] / base
+    at_target = error_by_tours(some_tours(rows, unfinished=(0.0, 15 * target)))
+    assert at_target == pytest.approx(np.sqrt((influence**2).sum()), rel=1e-10)
+
+
+@pytest.mark.parametrize(("num_steps", "share"), [(20, 0.10), (40, 0.26), (160, 0.75)])
+def test_the_error_by_tours_is_right_where_many_tours_are_unfinished(num_steps, share):
+    """Chains at the base or the target, as likely, in runs of one to eight times the stay at the target.
+
+    Kills: the error of the complete tours alone, and that of all draws as if complete tours were like the others.
+    """
+    rng, num_runs, num_chains, leaves = np.random.default_rng(9), 300, 100, 0.05
+    states, numbers = rng.random((num_runs, num_chains)) < 0.5, np.zeros((num_runs, num_chains), int)
+    sums = np.zeros((num_runs, num_chains, num_steps + 1, 2))  # of each tour; what comes before the first is tour 0
+    places = np.ogrid[:num_runs, :num_chains]
+    for _ in range(num_steps):
+        numbers += ~states  # every visit of the base is a new draw of it
+        np.add.at(sums, (*places, numbers, states.astype(int)), 1.0)
+        states ^= rng.random(states.shape) < leaves
+    is_complete = (np.arange(num_steps + 1) > 0) & (np.arange(num_steps + 1) < numbers[..., None])
+    scores, shares = [], []
+    for run, complete in zip(sums, is_complete, strict=True):
+        rest = run[~complete].sum(axis=0)
+        base, target = run.sum(axis=(0, 1))
+        scores.append(np.log(target / base) / error_by_tours(some_tours(run[complete], unfinished=tuple(rest))))
+        shares.append(1 - rest[1] / target)
+    assert np.mean(shares) == pytest.approx(share, abs=0.01)
+    checks.assert_coverage(int(np.sum(np.abs(scores) < laws.norm.isf(0.05))), num_runs, 0.9, slack=0.04)
 
 
 def test_the_error_by_tours_is_that_of_a_chain_which_regenerates():

@@ -178,7 +178,8 @@ END = Decision()
 def decide(look: Look, goal: Goal, block_steps: int = 1) -> Decision:
     """Decide whether a run may end, and if not, when to look again: at 1.4 to 4 times the present length.
 
-    A run that has the error and waits for round trips may be looked at sooner, at 1.1 times its length.
+    A run that has the error and waits for round trips may be looked at sooner, at 1.1 times its length, and is where
+    half of the missing sweeps are done.
 
     Args:
         look: What is known about the run.
@@ -194,7 +195,8 @@ def decide(look: Look, goal: Goal, block_steps: int = 1) -> Decision:
     is_vain = Hope.NONE in hopes or (is_there and hopes <= {Hope.MORE_IF_NOISY})  # true if there are no findings
     if is_vain or left <= 0:
         return END
-    needed = look.num_sweeps_for(goal.target_error)
+    # Round trips that are missing come sooner than the first: a chain must reach an end before one counts.
+    needed = dataclasses.replace(look, missing=(1 + look.missing) / 2).num_sweeps_for(goal.target_error)
     least = MIN_GROWTH_OF_TRIPS if is_there and look.missing > 1 else MIN_GROWTH
     length = float(np.clip(needed, least * look.num_sweeps, MAX_GROWTH * look.num_sweeps))
     # Not with less left than there is already: that would discard more than it adds.
