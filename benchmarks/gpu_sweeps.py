@@ -2,7 +2,7 @@
 
     python benchmarks/gpu_sweeps.py [--quick] [--variants] [--out FILE]
 
-Useful work is 4 · 784 · 500 operations a chain and sweep. Times are the smallest of several, for loops of a few hundred
+Useful work is 4 · 784 · 500 operations a chain and sweep. Times are the smallest of several, for loops of a thousand
 sweeps with all statistics that `estimate` keeps. With `--variants` other tiles, loops and options of the compiler are
 timed too. Results are checked first: fields against float64, and bits against those of other batches.
 Writes benchmarks/results/gpu_sweeps.json, or another file.
@@ -37,7 +37,7 @@ import repeats
 RECORD = Path(__file__).parent / "results" / "gpu_sweeps.json"
 VISIBLE, HIDDEN = 784, 500
 SIZES = (100, 1000, 10_000, 100_000)
-STEPS = 200  # of a timed loop
+STEPS = 1000  # of a timed loop, as many as a usual run has
 found: list[dict[str, Any]] = []
 
 
