@@ -117,7 +117,7 @@ def test_others_do_not_ignore_them():
 def test_rows_and_states_are_the_same(model):
     """Kills: rows in another order, or of another part of a state."""
     path = model.path(None, np.array([0.0, 0.5, 1.0]))
-    x = jax.vmap(path.sample_base)(jax.random.split(jax.random.key(1), 5))
+    x = jax.jit(jax.vmap(path.sample_base))(jax.random.split(jax.random.key(1), 5))
     rows = model.rows_of(x)
     back = model.states_of(path, rows)
     assert all(np.array_equal(a, b) for a, b in zip(jax.tree.leaves(back), jax.tree.leaves(x), strict=True))

@@ -109,20 +109,30 @@ def _as_states(model, rows: np.ndarray):
     return model.states_of(model.path(None, BETAS), rows)
 
 
+@eqx.filter_jit
+def _told(path, states):
+    """All that a path says of each state: log f at all rungs and one by one, slopes, features, curvatures."""
+
+    def of_one(x):
+        one_by_one = jax.vmap(lambda rung: path.log_density(x, rung))(jnp.arange(3))
+        return path.log_densities(x), one_by_one, path.slopes(x), path.features(x), path.curvatures(x)
+
+    return jax.vmap(of_one)(states)
+
+
 def test_log_densities_slopes_and_features(case):
     """Kills: a bond counted twice, φ of the wrong end, padding that interacts, fields in the order of the classes."""
     model, path = case
     states = _as_states(model, _patterns(model))
     expected = _log_densities(model, path)
-    np.testing.assert_allclose(jax.vmap(path.log_densities)(states), expected, atol=2e-6)
-    for rung in range(3):
-        one = jax.vmap(path.log_density, (0, None))(states, jnp.int32(rung))
-        np.testing.assert_allclose(one, expected[:, rung], atol=2e-6)
+    log_f, one_by_one, slopes, features, curvatures = _told(path, states)
+    np.testing.assert_allclose(log_f, expected, atol=2e-6)
+    np.testing.assert_allclose(one_by_one, expected, atol=2e-6)
     rise = expected[:, 2] - expected[:, 0]
-    np.testing.assert_allclose(jax.vmap(path.slopes)(states), np.repeat(rise[:, None], 3, 1), atol=4e-6)
-    from_features = np.asarray(jax.vmap(path.features)(states), np.float64) @ path.feature_matrix().T
+    np.testing.assert_allclose(slopes, np.repeat(rise[:, None], 3, 1), atol=4e-6)
+    from_features = np.asarray(features, np.float64) @ path.feature_matrix().T
     np.testing.assert_allclose(from_features - from_features[:, :1], expected - expected[:, :1], atol=4e-6)
-    np.testing.assert_allclose(jax.vmap(path.curvatures)(states), 0)
+    np.testing.assert_allclose(curvatures, 0)
     np.testing.assert_allclose(model.log_density(_patterns(model)), expected[:, 2], atol=1e-12)
     np.testing.assert_allclose(path.log_z_base(), logsumexp(expected[:, 0]), atol=1e-10)
     finer = path.with_betas(np.linspace(0, 1, 7))
@@ -440,6 +450,11 @@ def test_repeated_edges_add_up_and_zeros_are_no_edges():
     assert Ising(MATRIX).edges.tolist() == [[0, 1], [0, 2]]
 
 
+@eqx.filter_jit
+def _seen_and_swept(path, key, x):
+    return path.log_densities(x), path.gibbs_sweep(key, jnp.int32(1), x)
+
+
 @pytest.mark.parametrize("sides", [(4, 6), (6, 4), pytest.param((8, 10), marks=pytest.mark.slow)], ids=str)
 @pytest.mark.parametrize("kind", ["ising", "potts"])
 def test_shifts_on_a_torus_find_the_neighbours_that_its_edges_name(sides, kind, monkeypatch):
@@ -461,11 +476,9 @@ def test_shifts_on_a_torus_find_the_neighbours_that_its_edges_name(sides, kind, 
     np.testing.assert_array_equal(path.site_at, gathered.site_at)
     for seed in range(5):
         key, key_x = jax.random.split(jax.random.key(seed))
-        x = path.sample_base(key_x)
-        np.testing.assert_array_equal(path.log_densities(x), gathered.log_densities(x))
-        np.testing.assert_array_equal(
-            path.gibbs_sweep(key, jnp.int32(1), x), gathered.gibbs_sweep(key, jnp.int32(1), x)
-        )
+        x = eqx.filter_jit(path.sample_base)(key_x)
+        for shifted, named in zip(_seen_and_swept(path, key, x), _seen_and_swept(gathered, key, x), strict=True):
+            np.testing.assert_array_equal(shifted, named)
 
 
 @pytest.mark.parametrize("coupling", [0.37, -0.52])

@@ -57,14 +57,23 @@ def _laws(rbm: CategoricalRBM, path) -> np.ndarray:
     return np.exp(log_f - logsumexp(log_f, axis=0))
 
 
+@eqx.filter_jit
+def _told(path, states):
+    """What a path says of each state: log f at all rungs and one by one, and features."""
+
+    def of_one(x):
+        one_by_one = jax.vmap(lambda rung: path.log_density(x, rung))(jnp.arange(path.num_rungs))
+        return path.log_densities(x), one_by_one, path.features(x)
+
+    return jax.vmap(of_one)(states)
+
+
 def _identities(path, states, expected: np.ndarray, tolerance: float) -> None:
     """All ways to ask a path for log f, its slopes and its features agree."""
-    log_f = jax.vmap(path.log_densities)(states)
+    log_f, one_by_one, features = _told(path, states)
     np.testing.assert_allclose(log_f, expected, atol=tolerance)
-    rungs = jnp.arange(path.num_rungs)
-    one_by_one = jax.vmap(lambda x: jax.vmap(path.log_density, (None, 0))(x, rungs))(states)
     np.testing.assert_allclose(one_by_one, expected, atol=tolerance)
-    from_features = np.asarray(jax.vmap(path.features)(states), np.float64) @ path.feature_matrix().T
+    from_features = np.asarray(features, np.float64) @ path.feature_matrix().T
     np.testing.assert_allclose(from_features - from_features[:, :1], expected - expected[:, :1], atol=tolerance)
 
 
@@ -228,8 +237,8 @@ def test_fast_slopes_and_curvatures_are_the_plain_derivatives(kind, betas):
     assert path.sums is not None
     states = rbm.states_of(path, rows)
     field = np.abs(np.asarray(states.field, np.float64))
-    plain = eqx.filter_vmap(lambda x: (AbstractPath.slopes(path, x), AbstractPath.curvatures(path, x)))(states)
-    found = eqx.filter_vmap(lambda x: (path.slopes(x), path.curvatures(x)))(states)
+    plain = jax.jit(jax.vmap(lambda x: (AbstractPath.slopes(path, x), AbstractPath.curvatures(path, x))))(states)
+    found = jax.jit(jax.vmap(lambda x: (path.slopes(x), path.curvatures(x))))(states)
     # The basis is made for values: its derivatives are off by up to 1e-4 and 0.02 a unit here, float32 by 1e-6 of |a|.
     sizes = np.abs(np.asarray(plain[0])).max(axis=1, keepdims=True) + field.sum(axis=1, keepdims=True)
     assert np.all(np.abs(found[0] - plain[0]) < 2e-4 + 2e-6 * sizes)

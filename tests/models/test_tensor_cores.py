@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -53,8 +54,9 @@ def test_the_path_on_a_gpu_has_the_same_densities(num_rungs):
     rbm = tp.RBM(RNG.normal(0, 0.6, (20, 13)), RNG.normal(size=20), RNG.normal(size=13))
     path = rbm.path(np.linspace(0.1, 0.8, 20), np.linspace(0, 1, num_rungs) ** 2)
     on_gpu = path.on_gpu()
-    states = jax.vmap(path.sample_base)(jax.random.split(jax.random.key(0), 6))
-    again = jax.vmap(on_gpu.state_of)(states.v)
+    states = jax.jit(jax.vmap(path.sample_base))(jax.random.split(jax.random.key(0), 6))
+    again = jax.jit(jax.vmap(on_gpu.state_of))(states.v)
+    alone, at_once = eqx.filter_jit(on_gpu.log_densities), jax.jit(jax.vmap(on_gpu.log_densities))
     np.testing.assert_allclose(again.field, states.field, rtol=1e-5, atol=1e-5)
     betas = np.asarray(path.betas, np.float64)
     base, vbias = np.asarray(path.base_logits, np.float64), rbm.vbias
@@ -62,9 +64,8 @@ def test_the_path_on_a_gpu_has_the_same_densities(num_rungs):
         v, field = np.asarray(states.v[one], np.float64), states.v[one] @ rbm.weights + rbm.hbias
         exact = (1 - betas) * (v @ base) + betas * (v @ vbias) + np.logaddexp(0, betas[:, None] * field).sum(axis=1)
         state = jax.tree.map(lambda leaf, one=one: leaf[one], again)
-        np.testing.assert_allclose(on_gpu.log_densities(state), exact, rtol=2e-5, atol=2e-5)
-    together = jax.vmap(on_gpu.log_densities)(again)
-    fewer = jax.vmap(on_gpu.log_densities)(jax.tree.map(lambda leaf: leaf[:4], again))
+        np.testing.assert_allclose(alone(state), exact, rtol=2e-5, atol=2e-5)
+    together, fewer = at_once(again), at_once(jax.tree.map(lambda leaf: leaf[:4], again))
     np.testing.assert_array_equal(together[:4], fewer)
 
 
@@ -88,8 +89,8 @@ def test_sweeps_on_a_gpu_draw_the_bits_that_their_fields_ask_for():
         logits = (1 - beta) * path.base_logits + beta * (path.weights @ h + path.vbias)
         return (levels[1] < jax.nn.sigmoid(logits)).astype(jnp.float32)
 
-    expected = jax.vmap(plain)(keys, rungs, states)
-    assert int(jnp.sum(expected != jax.vmap(path.on_gpu().gibbs_sweep)(keys, rungs, states).v)) <= 2
+    expected, found = jax.jit(jax.vmap(plain)), jax.jit(jax.vmap(path.on_gpu().gibbs_sweep))
+    assert np.sum(np.asarray(expected(keys, rungs, states)) != found(keys, rungs, states).v) <= 2
 
 
 def test_the_rung_on_a_gpu_is_drawn_from_its_posterior():

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -134,7 +135,7 @@ def test_a_guided_step_follows_the_chains_own_guess(log_f):
     states, rungs = exact.states_of(ladder.path, exact.patterns(5)[flat // 3]), jnp.asarray(flat % 3, jnp.int32)
     guided = _guided(tp.Position(states, rungs), np.tile(own, (20000, 1)))
     keys = jax.random.split(jax.random.key(5), 20000)
-    step = jax.vmap(lambda key, state: GuidedTempering(tp.BlockGibbs())(key, ladder, state))
+    step = eqx.filter_jit(eqx.filter_vmap(lambda key, state: GuidedTempering(tp.BlockGibbs())(key, ladder, state)))
     after, draw = step(keys, guided)
     where = np.asarray(after.position.x.v).astype(int) @ (1 << np.arange(5)[::-1])
     checks.assert_law(np.bincount(3 * where + np.asarray(draw.rung), minlength=law.size), law)
