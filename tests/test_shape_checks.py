@@ -52,3 +52,43 @@ def test_functions_made_by_one_definition_share_a_check_and_run_as_themselves():
     shape_checks.forget_calls()
     with pytest.raises(TypeCheckError, match="parameters"):
         power(1)(np.zeros((3, 2)))
+
+
+def test_every_kind_of_argument_is_checked_before_the_function_is_called():
+    """Kills: a kind that is left out, defaults that are lost, sizes that are not held to those of other arguments."""
+    called = []
+
+    def function(
+        a: Float[np.ndarray, " n"], /, b: int = 2, *rest: str, c: "Float[np.ndarray, ' n']", **more: bool
+    ) -> int:
+        called.append(b)
+        return b
+
+    checked = shape_checks.checked_often(function, typechecker=beartype)
+    three = np.zeros(3)
+    assert checked(three, c=three) == 2
+    for args, kwargs in (
+        ((np.zeros((3, 1)),), {"c": three}), ((three, "1"), {"c": three}), ((three, 1, 2), {"c": three}),
+        ((three,), {"c": np.zeros(4)}), ((three,), {"c": three, "d": "yes"}),
+    ):  # fmt: skip
+        shape_checks.forget_calls()
+        with pytest.raises(TypeCheckError, match="parameters"):
+            checked(*args, **kwargs)
+    with pytest.raises(TypeError, match="missing"):
+        checked(three)
+    assert called == [2]
+
+
+def test_a_type_that_cannot_be_found_is_any_and_what_is_given_back_is_given_once():
+    """Kills: an annotation for the type checker alone that ends the call, a call repeated for a message."""
+    called = []
+
+    def function(x: "NowhereToBeFound") -> Float[np.ndarray, " n n"]:
+        called.append(x)
+        return np.zeros((x, 3))
+
+    checked = shape_checks.checked_often(function, typechecker=beartype)
+    assert checked(3).shape == (3, 3)
+    with pytest.raises(TypeCheckError, match="return value"):
+        checked(2)
+    assert called == [3, 2]
