@@ -19,7 +19,7 @@ SWEPT = tp.RBM(np.ones((3, 2)), np.zeros(3), np.zeros(2)).path(None, BETAS)
     ("0.10.1", {"xla_cpu_use_fusion_emitters": False}), ("0.11.2", None), ("1.10.0", None),
 ])  # fmt: skip
 def test_only_versions_that_know_an_option_are_given_it(version, options, monkeypatch):
-    """Kills: an option for every version, which JAX 0.11 refuses; one for users' densities, which may take all memory."""
+    """Kills: an option for every version, which JAX 0.11 refuses; one for users' densities."""
     monkeypatch.setattr(importlib.metadata, "version", lambda name: version)
     monkeypatch.setattr(eqx, "filter_jit", lambda function, **how: lambda *args: how.get("compiler_options"))
     compiled = compiled_quickly(lambda *args: None)
