@@ -259,7 +259,8 @@ def error_by_tours(tours: Tours | None) -> float:
     With N = ΣS this is the error of complete tours alone. Unfinished ones hold draws too: with A the sum over all draws
     and N = √(A ΣS) it would be the error of all, were complete tours like the others. But the end of a run cuts long
     ones more often. The truth lies between; their geometric mean, N = (ΣS)^¾ A^¼, is right within 10 % for chains of
-    two states, however short the run. For the same reason the ratio of the sums is not used as an estimate.
+    two states, down to runs whose complete tours hold a tenth of the draws at the target. For the same reason the ratio
+    of the sums is not used as an estimate.
     """
     if tours is None or tours.count.sum() < 2:
         return np.nan
