@@ -24,6 +24,9 @@ from plane import (
     plane_log_z,
     plane_path,
 )
+from tempering.kernels import ClimbUp
+from tempering.kernels.moves.carried import carried_at
+from tempering.kernels.moves.stay import Stay
 
 NUM_STEPS = 5
 
@@ -31,7 +34,7 @@ NUM_STEPS = 5
 class NeverUpdated(tp.HMC):
     """Broken: the next move starts from what was known about the first state."""
 
-    def carried_call(self, key, path, rung, x, carried):
+    def carried_call(self, key, path, rung, x, carried, *, may_be_base=True):
         moved, _, info = tp.HMC.carried_call(self, key, path, rung, x, carried)
         return moved, carried, info
 
@@ -39,7 +42,7 @@ class NeverUpdated(tp.HMC):
 class NotUpdatedAtTheBase(tp.HMC):
     """Broken: after an exact draw of the base, what is passed on belongs to the state before it."""
 
-    def carried_call(self, key, path, rung, x, carried):
+    def carried_call(self, key, path, rung, x, carried, *, may_be_base=True):
         moved, new, info = tp.HMC.carried_call(self, key, path, rung, x, carried)
         is_base = path.betas[rung] == 0
         return moved, jax.tree.map(lambda old, new: jnp.where(is_base, old, new), carried, new), info
@@ -48,9 +51,9 @@ class NotUpdatedAtTheBase(tp.HMC):
 class UpdatedThoughRejected(tp.HMC):
     """Broken: what is passed on belongs to another state than the one to which the chain returned."""
 
-    def carried_call(self, key, path, rung, x, carried):
+    def carried_call(self, key, path, rung, x, carried, *, may_be_base=True):
         moved, new, info = tp.HMC.carried_call(self, key, path, rung, x, carried)
-        elsewhere = self.carried(path, jnp.zeros_like(x))
+        elsewhere = carried_at(path, jnp.zeros_like(x))
         return moved, jax.tree.map(lambda a, b: jnp.where(jnp.all(moved == x), a, b), elsewhere, new), info
 
 
@@ -63,7 +66,7 @@ def after_steps(move, num_steps: int):
             x, carried, _ = move.carried_call(key, path, rung, x, carried)
             return (x, carried), None
 
-        return jax.lax.scan(once, (x, move.carried(path, x)), jax.random.split(key, num_steps))[0][0]
+        return jax.lax.scan(once, (x, carried_at(path, x)), jax.random.split(key, num_steps))[0][0]
 
     return go
 
@@ -133,9 +136,9 @@ def twice_moved(kind, name):
 
     def go(key, rung, x):
         first, second = jax.random.split(key)
-        moved, carried, _ = move.carried_call(first, path, rung, x, move.carried(path, x))
+        moved, carried, _ = move.carried_call(first, path, rung, x, carried_at(path, x))
         moved, carried, info = move.carried_call(second, path, rung, moved, carried)
-        return moved, carried, move.carried(path, moved), info
+        return moved, carried, carried_at(path, moved), info
 
     return jax.jit(jax.vmap(go, in_axes=(0, None, 0)))
 
@@ -171,7 +174,7 @@ def test_a_trajectory_from_what_is_carried_is_the_trajectory():
     """Acceptance and end as the leapfrog has them when it evaluates everything anew, with the same numbers."""
     move, path = tp.HMC(0.9, num_leaps=1), plane_path()
     x, key = jnp.array([0.4, -0.9]), jax.random.key(6)
-    carried = eqx.filter_jit(move.carried)(path, x)
+    carried = eqx.filter_jit(carried_at)(path, x)
     moved, _, info = eqx.filter_jit(move.carried_call)(key, path, jnp.int32(1), x, carried)
     key_size, key_momentum, _, key_accept, _ = jax.random.split(key, 5)
     size = float(move.jittered(key_size, path.betas[1]).step_size)
@@ -196,9 +199,9 @@ def test_a_base_whose_gradient_is_nan_is_drawn_from_all_the_same():
     )
     path, move = tp.paths.GeometricPath.create(log_target, base, BETAS), tp.HMC(0.5, num_leaps=4)
     x = jnp.ones(2)
-    assert np.isnan(move.carried(path, x).slopes).any()
+    assert np.isnan(carried_at(path, x).slopes).any()
     moved, carried, info = eqx.filter_jit(move.carried_call)(
-        jax.random.key(0), path, jnp.int32(0), x, move.carried(path, x)
+        jax.random.key(0), path, jnp.int32(0), x, carried_at(path, x)
     )
     assert np.all(np.isfinite(moved))
     np.testing.assert_allclose(carried.log_ends, jnp.stack(path.log_ends(moved)), rtol=1e-5)
@@ -215,3 +218,69 @@ def test_what_carries_costs_one_gradient_less():
     carrying = hmc.prepared(plane_path(), positions)
     assert carrying.carried.slopes.shape == (3, 2, 2)
     assert walk.prepared(plane_path(), carrying).carried is None
+
+
+def without_base_draws() -> tp.paths.GeometricPath:
+    """A path whose base cannot be drawn from."""
+
+    def refuse(key):
+        raise AssertionError("the base is drawn from")
+
+    base = tp.Unnormalised(lambda x: -0.5 * jnp.sum(x**2), lambda key: jax.random.normal(key, (2,)))
+    path = tp.paths.GeometricPath.create(log_target, base, BETAS)
+    return eqx.tree_at(lambda path: path.base, path, tp.Unnormalised(base.log_f, refuse))
+
+
+def test_a_climb_holds_no_draw_of_the_base():
+    """Its rungs are above 0. Guards the time that it takes to compile: draws of a prior may be most of a program.
+
+    Kills: a climb that draws the base all the same, and a tempered chain that does not.
+    """
+    path = without_base_draws()
+    ladder, x = tp.Ladder.create(path), jnp.array([0.4, -0.9])
+    state = tp.Position(x, jnp.int32(0), carried_at(path, x))
+    climbed, _ = eqx.filter_jit(ClimbUp(tp.HMC(0.5, num_leaps=2)))(jax.random.key(3), ladder, state)
+    assert int(climbed.rung) == 1
+    with pytest.raises(AssertionError, match="drawn from"):
+        eqx.filter_jit(tp.SimulatedTempering(tp.HMC(0.5, num_leaps=2)))(jax.random.key(3), ladder, state)
+
+
+def test_what_is_carried_is_compiled_once_for_all_rungs_and_moves():
+    """Guards compiling: a warm-up prepares states on ladders of several lengths, with moves of several forms."""
+    traces = []
+
+    def log_f(x):
+        traces.append(1)
+        return log_target(x)
+
+    path = tp.paths.GeometricPath.create(log_f, BASE, BETAS)
+    positions = tp.Position(jnp.zeros((3, 2)), jnp.zeros(3, jnp.int32))
+    first = ClimbUp(tp.HMC()).prepared(path, positions)
+    num_traces = len(traces)
+    longer = path.with_betas(np.linspace(0, 1, 7))
+    again = tp.SimulatedTempering(tp.HMC(0.3, num_leaps=5)).prepared(longer, positions)
+    assert num_traces == len(traces) > 0
+    np.testing.assert_array_equal(first.carried.slopes, again.carried.slopes)
+
+
+def test_a_state_that_stays_is_weighed_from_what_is_carried():
+    """Guards a run whose time is up: to weigh its states, no density is evaluated, and none is compiled.
+
+    Kills: a state that moves, one that is evaluated again.
+    """
+    evaluated = []
+
+    def log_f(x):
+        evaluated.append(1)
+        return log_target(x)
+
+    path = tp.paths.GeometricPath.create(log_f, BASE, BETAS)
+    ladder, x = tp.Ladder.create(path), jnp.array([0.4, -0.9])
+    kernel = tp.SimulatedTempering(Stay(tp.HMC()))
+    states = kernel.prepared(path, tp.Position(x[None], jnp.ones(1, jnp.int32)))
+    known = len(evaluated)
+    new, draw = eqx.filter_jit(kernel)(jax.random.key(4), ladder, jax.tree.map(lambda leaf: leaf[0], states))
+    assert len(evaluated) == known > 0
+    np.testing.assert_array_equal(new.x, x)
+    np.testing.assert_allclose(draw.log_f, path.log_densities(x), rtol=1e-6)
+    assert kernel.evaluations(path) == (0, 0)

@@ -11,6 +11,7 @@ import checks
 import tempering as tp
 from plane import BETAS, NUM_DRAWS, SPREAD, counts_after
 from tempering.kernels.moves import Schedule, StepSize
+from tempering.kernels.moves.carried import carried_at
 
 FACTOR = np.array([[1.0, 0.0], [-0.8, 0.6]])  # a correlation of −0.8
 OTHER = np.array([[1.0, 0.0], [0.6, 0.8]])
@@ -43,7 +44,7 @@ def test_a_move_with_factors_in_its_schedule_leaves_every_rung_invariant(name):
     move = MOVES[name].with_schedule(dense_schedule())
     calls = [lambda *where: move(*where)[0]]
     if name == "hmc":
-        calls.append(lambda key, path, rung, x: move.carried_call(key, path, rung, x, move.carried(path, x))[0])
+        calls.append(lambda key, path, rung, x: move.carried_call(key, path, rung, x, carried_at(path, x))[0])
     for call in calls:
         for counts, law in counts_after(call, seed=4):
             checks.assert_law(counts, law)

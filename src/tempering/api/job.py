@@ -15,7 +15,7 @@ from tempering.api.memory import check_chains
 from tempering.api.settings import Settings, check_model, check_move
 from tempering.diagnosis import Decision, Diagnosis, Goal, Look, decide
 from tempering.diagnosis.checks import missing_length, round_trips
-from tempering.diagnosis.stopping import END, cut_off, expected_length, too_short
+from tempering.diagnosis.stopping import END, cut_off, expected_length, too_short, untempered
 from tempering.estimators import LogZ, expectation
 from tempering.estimators.methods import METHODS, TemperedRun
 from tempering.kernels import AbstractMove
@@ -26,6 +26,7 @@ from tempering.results import Result
 from tempering.sampling import Setup, Stage
 from tempering.sampling.directory import digest
 from tempering.stats import MAX_BLOCK_STEPS
+from tempering.verdicts import Finding, without_none
 from tempering.warmups import tuned_if_needed
 
 _MAX_KEPT_SIZE = 1000  # numbers in a state that is kept unasked
@@ -101,8 +102,7 @@ class Job:
         recording = stage.complete_recording
         is_complete = is_late or (stage.is_finished and self._decide(stage, look).ends)
         if is_complete:
-            short = cut_off(look, stage.num_steps) if goal is None else too_short(look, goal, is_late=is_late)
-            diagnosis = diagnosis.with_findings(() if short is None else (short,))
+            diagnosis = diagnosis.with_findings(without_none(self._too_short(stage, look, is_late)))
         return Result(
             log_z_by_rung=answer,
             betas=np.asarray(stage.ladder.path.betas, np.float64),
@@ -150,6 +150,13 @@ class Job:
         if goal is None:
             return END
         return decide(look, goal, min(stage.recording.stats.block_size, MAX_BLOCK_STEPS))
+
+    def _too_short(self, stage: Stage, look: Look, is_late: bool) -> Finding | None:
+        """The finding for a run that its budget or the clock ended early."""
+        goal = self.goal(stage)
+        if not stage.kind.moves_chains:
+            return untempered()
+        return cut_off(look, stage.num_steps) if goal is None else too_short(look, goal, is_late=is_late)
 
     def _seen(self, stage: Stage) -> tuple[LogZ, Diagnosis, Look]:
         """The answer so far; what its statistics, the estimator and the warm-up say of it; what a rule may go by."""

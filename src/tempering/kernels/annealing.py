@@ -87,7 +87,7 @@ class ClimbUp(AbstractCarryingKernel):
             before, after = path.log_density(state.x, state.rung), path.log_density(state.x, rung)
         else:
             before, after = (path.log_density_from(path.betas[k], state.carried.log_ends) for k in (state.rung, rung))
-        new, info = self.moved(key, path, rung, state)
+        new, info = self.moved(key, path, rung, state, may_be_base=False)
         return new, ClimbDraw(after - before, info)
 
 

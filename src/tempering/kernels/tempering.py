@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from tempering._batches import batch_size, in_batches
@@ -17,7 +18,10 @@ from tempering._compiling import compiled_quickly
 from tempering._threefry import plain_key
 from tempering._types import Key, Rung, Rungs, State
 from tempering.kernels.moves import AbstractMove, Evaluations
+from tempering.kernels.moves.carried import carried_at
 from tempering.ladder import AbstractPath, AbstractTwoEndedPath, Draw, HeldDraw, Ladder, MoveInfo
+
+_ENDS = np.array([0.0, 1.0])  # the rungs of a path whose two ends are all that is wanted
 
 
 class AbstractKernel(eqx.Module):
@@ -84,16 +88,22 @@ class AbstractCarryingKernel(AbstractKernel):
 
     def evaluations(self, path: AbstractPath) -> Evaluations:
         own = self.move.evaluations
-        return Evaluations(own.densities, own.gradients - 1) if self.move.carries(path) else super().evaluations(path)
+        if not self.move.carries(path):
+            return super().evaluations(path)
+        return Evaluations(own.densities, max(own.gradients - 1, 0))
 
     def prepared(self, path: AbstractPath, states: Position) -> Position:
         if (states.carried is not None) == self.move.carries(path):
             return states
         if states.carried is not None:
             return Position(states.x, jnp.asarray(states.rung))
-        return _with_carried(self.move, path, states, batch_size())
+        assert isinstance(path, AbstractTwoEndedPath)
+        ends = path.with_betas(_ENDS)  # so that one program does for all rungs
+        return _with_carried(ends, states, batch_size())
 
-    def moved(self, key: Key, path: AbstractPath, rung: Rung, state: Position) -> tuple[Position, MoveInfo]:
+    def moved(
+        self, key: Key, path: AbstractPath, rung: Rung, state: Position, *, may_be_base: bool = True
+    ) -> tuple[Position, MoveInfo]:
         """The position after a move at this rung, which starts from what the state carries, if anything.
 
         Args:
@@ -101,18 +111,19 @@ class AbstractCarryingKernel(AbstractKernel):
             path: the densities.
             rung: the rung of the move, which the new position has too.
             state: the present position.
+            may_be_base: whether the rung may be 0.
         """
         key = plain_key(key)
         if state.carried is None:
             x, info = self.move(key, path, rung, state.x)
             return Position(x, rung), info
-        x, carried, info = self.move.carried_call(key, path, rung, state.x, state.carried)
+        x, carried, info = self.move.carried_call(key, path, rung, state.x, state.carried, may_be_base=may_be_base)
         return Position(x, rung, carried), info
 
 
 @compiled_quickly
-def _with_carried(move: AbstractMove, path: AbstractPath, states: Position, size: int) -> Position:
-    return Position(states.x, states.rung, in_batches(lambda x: move.carried(path, x), states.x, size))
+def _with_carried(path: AbstractTwoEndedPath, states: Position, size: int) -> Position:
+    return Position(states.x, states.rung, in_batches(lambda x: carried_at(path, x), states.x, size))
 
 
 class SimulatedTempering(AbstractCarryingKernel):

@@ -11,6 +11,7 @@ from tempering.sampling.stage import AbstractStageKind as AbstractStageKind
 from tempering.sampling.stage import AbstractTemperedKind as AbstractTemperedKind
 from tempering.sampling.stage import Sampling as Sampling
 from tempering.sampling.stage import Stage as Stage
+from tempering.sampling.stage import Standing as Standing
 from tempering.sampling.stage import WarmupSummary as WarmupSummary
 from tempering.sampling.warmup import AbstractWarmup as AbstractWarmup
 from tempering.sampling.warmup import Setup as Setup

@@ -35,6 +35,7 @@ class AbstractStageKind(eqx.Module):
     is_whole: ClassVar[bool] = False  # whether it must be walked to its end, even when the time is up
     is_tempered: ClassVar[bool] = False  # whether chains walk over the rungs under one guess of log Z
     tries_step_sizes: ClassVar[bool] = False  # whether moves may try other step sizes here, to be tuned by
+    moves_chains: ClassVar[bool] = True  # whether chains go anywhere; without it they are only weighed
     record: ClassVar[Any]  # the class of what one chain keeps of one block
 
     def empty_record(self, stage: "Stage", keep: Keep) -> Any:
@@ -96,6 +97,12 @@ class Sampling(AbstractStageKind):
         has_controls = keep.bridges and stage.move.gives_control(stage.ladder.path)
         keep = dataclasses.replace(keep, tours=regenerates, controls=has_controls)
         return TemperingRecord.empty(stage.ladder, any_range=False, keep=keep)
+
+
+class Standing(Sampling):
+    """States of the warm-up, each weighed once at every rung: what there is where the time was up before sampling."""
+
+    moves_chains: ClassVar[bool] = False
 
 
 @dataclasses.dataclass(frozen=True)

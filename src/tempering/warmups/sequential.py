@@ -14,9 +14,10 @@ from tempering._errors import InputError, check_count
 from tempering.estimators import Annealed, bridge_sampling, controlled_bridge, rts
 from tempering.estimators.equilibration import equilibrated
 from tempering.kernels import AbstractMove, AbstractSizedMove, ClimbUp, Position, SimulatedTempering
+from tempering.kernels.moves.stay import Stay
 from tempering.ladder import AbstractPath, AbstractTwoEndedPath, Ladder, StepLengths
 from tempering.ladder.step_lengths import root_kl_lengths
-from tempering.sampling import AbstractStageKind, AbstractTemperedKind, Sampling, Setup, Stage
+from tempering.sampling import AbstractStageKind, AbstractTemperedKind, Sampling, Setup, Stage, Standing
 from tempering.stats import ClimbRecord, Keep, Recording, TemperingRecord
 from tempering.warmups.climb_tuning import Tuning, aimed_acceptance, with_acceptance
 from tempering.warmups.measuring import AbstractMeasuringWarmup, rungs_by_weight
@@ -211,8 +212,8 @@ class SequentialStart(AbstractMeasuringWarmup):
         least = self.min_gibbs_equilibration if move.always_accepts else self.min_equilibration
         num_steps = max(least, round(min(self.equilibration * length.root_kl**2, self.max_steps)))
         stage = stage.with_found(annealed=annealed, length=length)
-        if setup.is_late:
-            return dataclasses.replace(setup, move=move).sampling_after(stage, ladder, states)
+        if setup.is_late:  # to compile the program of sampling may take longer than all so far
+            return stage.next(Standing(), ladder, SimulatedTempering(Stay(move)), states, 1)
         return stage.next(Correcting(), ladder, SimulatedTempering(move), states, num_steps)
 
 

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from tempering._logspace import power
 from tempering._types import Scalar, State
+from tempering.kernels.moves.metropolis import flatten_floats
 from tempering.ladder import AbstractTwoEndedPath
 
 
@@ -59,17 +60,17 @@ def force_from_ends(path: AbstractTwoEndedPath, beta: Scalar, log_ends: Any, slo
     return value, jnp.where(jnp.isfinite(value), first + second, 0.0)
 
 
-def carried_at(path: AbstractTwoEndedPath, unflatten: Callable[[Array], State], flat: Float[Array, " dim"]) -> Carried:
+def carried_at(path: AbstractTwoEndedPath, x: State) -> Carried:
     """Both ends and their gradients at one state.
 
     Args:
         path: the densities.
-        unflatten: makes a state of its coordinates.
-        flat: the coordinates.
+        x: the state.
 
     Returns:
         What a move passes on. It costs one gradient of the base and one of the target.
     """
+    flat, unflatten = flatten_floats(x, "HMC")
     return ends_at(path, unflatten, flat).carried()
 
 

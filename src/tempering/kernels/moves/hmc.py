@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int
 from tempering._device_arrays import device_array
 from tempering._threefry import plain_key, straight_key
 from tempering._types import Key, LogF, Rung, Scalar, State
-from tempering.kernels.moves.carried import Carried, Ends, carried_at, ends_at, force_from_ends, pick_carried
+from tempering.kernels.moves.carried import Carried, Ends, ends_at, force_from_ends, pick_carried
 from tempering.kernels.moves.metropolis import flatten_floats, metropolis_accepts
 from tempering.kernels.moves.move import Evaluations
 from tempering.kernels.moves.schedule import AbstractSizedMove, Schedule, StepSize, checked_count, schedule_from
@@ -103,13 +103,8 @@ class HMC(AbstractSizedMove):
     def carries(self, path: AbstractPath) -> bool:
         return isinstance(path, AbstractTwoEndedPath)
 
-    def carried(self, path: AbstractPath, x: State) -> Carried:
-        assert isinstance(path, AbstractTwoEndedPath)
-        flat, unflatten = flatten_floats(x, "HMC")
-        return carried_at(path, unflatten, flat)
-
     def carried_call(
-        self, key: Key, path: AbstractPath, rung: Rung, x: State, carried: Carried
+        self, key: Key, path: AbstractPath, rung: Rung, x: State, carried: Carried, *, may_be_base: bool = True
     ) -> tuple[State, Carried, MoveInfo]:
         """One trajectory from the force that the last one ended with: as many gradients as leaps.
 
@@ -119,10 +114,12 @@ class HMC(AbstractSizedMove):
         assert isinstance(path, AbstractTwoEndedPath)
         key_step, key_momentum, key_leaps, key_accept, key_base = jax.random.split(straight_key(key), 5)
         beta = path.betas[rung]
-        is_base = beta == 0
-        flat, unflatten = flatten_floats(x, "HMC")
-        drawn = flatten_floats(path.sample_base(plain_key(key_base)), "HMC")[0]
-        start = jnp.where(is_base, drawn.astype(flat.dtype), flat)
+        start, unflatten = flatten_floats(x, "HMC")
+        is_base = jnp.array(False)
+        if may_be_base:
+            is_base = beta == 0
+            drawn = flatten_floats(path.sample_base(plain_key(key_base)), "HMC")[0]
+            start = jnp.where(is_base, drawn.astype(start.dtype), start)
         size = self.jittered(key_step, beta).with_dtype(start.dtype)
         moving = size._replace(step_size=jnp.where(is_base, 0.0, size.step_size))
         num_leaps = self._num_leaps(key_leaps)

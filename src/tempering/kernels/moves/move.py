@@ -60,24 +60,15 @@ class AbstractMove(eqx.Module):
         return NO_EVALUATIONS
 
     def carries(self, path: AbstractPath) -> bool:
-        """Whether `carried_call` can be used: the move passes on what it has evaluated, so that it costs less.
+        """Whether `carried_call` can be used: the move passes on what it has evaluated at both ends, and costs less.
 
         Args:
             path: the densities.
         """
         return False
 
-    def carried(self, path: AbstractPath, x: State) -> Any:
-        """What the move needs to know about its first state, where it carries.
-
-        Args:
-            path: the densities.
-            x: the state.
-        """
-        raise NotImplementedError
-
     def carried_call(
-        self, key: Key, path: AbstractPath, rung: Rung, x: State, carried: Any
+        self, key: Key, path: AbstractPath, rung: Rung, x: State, carried: Any, *, may_be_base: bool = True
     ) -> tuple[State, Any, MoveInfo]:
         """Move once, starting from what the move before has evaluated.
 
@@ -87,6 +78,7 @@ class AbstractMove(eqx.Module):
             rung: the k whose f_k must stay invariant.
             x: the present state.
             carried: what is known about it.
+            may_be_base: whether the rung may be 0. If not, the program need not hold the drawing of the base.
 
         Returns:
             The new state, what is known about it, and how the move went.
