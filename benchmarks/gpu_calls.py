@@ -3,7 +3,7 @@
     python benchmarks/gpu_calls.py [--only NAME ...] [--profile] [--out FILE]
 
 The second call compiles nothing. Each pair of calls has a process of its own, so that the peak of the host's memory is
-its own too. Without names the four calls of very many chains are timed. With `--profile` a third
+its own too; that of a process of JAX which multiplies two small matrices is recorded beside it. Without names the four calls of very many chains are timed. With `--profile` a third
 one runs under Python's profiler, whose longest entries are printed. Writes benchmarks/results/gpu_calls.json, or
 another file.
 """
@@ -29,6 +29,11 @@ import tempering as tp
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "experiments"))
 import repeats
 
+JAX_ALONE = """
+import resource, jax.numpy as jnp
+(jnp.ones((8, 8)) @ jnp.ones((8, 8))).block_until_ready()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6)
+"""
 RECORD = Path(__file__).parent / "results" / "gpu_calls.json"
 
 
@@ -83,15 +88,18 @@ def main() -> None:
     if asked.alone:
         print(json.dumps(timed(asked.only[0], with_profile=asked.profile)))
         return
-    rows = []
+    rows, alone = [], float(told_by("-c", JAX_ALONE))
     for name in asked.only:
         options = ["--alone", "--only", name, *(["--profile"] if asked.profile else [])]
-        told = subprocess.run(
-            [sys.executable, __file__, *options], check=True, stdout=subprocess.PIPE, text=True
-        ).stdout
+        told = told_by(__file__, *options)
         print(told, flush=True)
-        rows.append(json.loads(told.splitlines()[-1]))
+        rows.append(json.loads(told.splitlines()[-1]) | {"jax_alone_gb": alone})
         asked.out.write_text(json.dumps({"about": repeats.about(), "calls": rows}, indent=1) + "\n")
+
+
+def told_by(*arguments: str) -> str:
+    """What a Python process of its own prints."""
+    return subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def timed(name: str, *, with_profile: bool) -> dict[str, Any]:

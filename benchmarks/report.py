@@ -89,6 +89,7 @@ def page() -> str:
         if_run("mnist_training", mnist_training),
         if_run("tracking_cost", tracking_cost),
         *(if_run(f"paper_fig{number}", partial(reproduced, f"paper_fig{number}")) for number in range(1, 9)),
+        if_run("tracker_end", tracker_end),
         beside_others("evidence", peer_tables.evidence),
         beside_others("rmse_time", peer_tables.rmse_time),
         beside_others("mbar", peer_tables.mbar),
@@ -561,6 +562,7 @@ def gpu_calls() -> str:
             f"{r['first']:.1f}",
             f"{r['second']:.1f}",
             f"{r['peak_host_gb']:.1f}",
+            f"{r['jax_alone_gb']:.1f}" if "jax_alone_gb" in r else "–",
             r["verdict"],
             f"{r['error']:+.4f} ± {r['std_error']:.4f}" if r.get("error") is not None else "–",
         ]
@@ -568,9 +570,10 @@ def gpu_calls() -> str:
     ]
     text = (
         "Whole calls of `estimate`: the first one compiles, the second one does not. Memory is the peak of its "
-        "process. The posterior is a linear regression, whose evidence is known."
+        "process, and of one in which JAX alone multiplies two small matrices. The posterior is a linear regression, whose evidence is known."
     )
-    header = ["", "sweeps", "first call, s", "second call, s", "host memory, GB", "verdict", "error of log Z"]
+    header = ["", "sweeps", "first call, s", "second call, s", "host memory, GB", "of JAX alone, GB", "verdict",
+              "error of log Z"]  # fmt: skip
     return section("What a call costs on a GPU", text, content["about"], table(header, rows))
 
 
@@ -689,6 +692,21 @@ def reproduced(name: str) -> str:
     ]  # fmt: skip
     header = ["", "at", "", "ours", "published", "", "runs"]
     return section(content["title"], text, content["about"], table(header, rows))
+
+
+def tracker_end() -> str:
+    content = load("tracker_end")
+    rows = [
+        [
+            f"{row['update']} updates", f"{row['tracked']:.2f} ± {row['tracked_error']:.2f}", row["verdict"],
+            f"{row['ais']:.2f} ± {row['ais_error']:.2f}", f"{row['long_runs']:.2f} ± {row['long_runs_error']:.2f}",
+            f"{row['long_runs_good']} of {len(content['rows']['long runs'])}", f"{row['apart_in_errors']:+.1f}",
+        ]
+        for row in content["summaries"].values()
+    ]  # fmt: skip
+    header = ["", "tracked log Z", "verdict", "AIS", "long runs", "of them good", "apart, in the tracker's errors"]
+    text = "log Z of the RBM that figure 5 ends with: as tracked, by AIS, and by two runs of `estimate`."
+    return section("The tracker at the end of figure 5", text, content["about"], table(header, rows))
 
 
 def by_place(rows: list[dict[str, Any]]) -> str:

@@ -64,6 +64,7 @@ STUDIES = (
     Study("tracking", "experiments/tracking.py"),
     Study("mnist_training", "experiments/mnist_training.py"),
     *(Study(f"paper_fig{n}", "experiments/figures.py", (f"fig{n}", *JOBS)) for n in range(1, 9)),
+    Study("tracker_end", "experiments/tracker_end.py"),  # of a training that figure 5 leaves, see there
     Study("tracking_cost", "benchmarks/tracking.py"),
     Study("mbar", "benchmarks/mbar.py"),
     Study("gibbs", "benchmarks/gibbs.py"),

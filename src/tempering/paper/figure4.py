@@ -50,7 +50,6 @@ def make(setting: Setting) -> Made:
         f"RTS the shared error is {low:.1f} to {high:.1f} times what the picks scatter by, depending on K.",
         "The paper does not say where its rungs are; ours are linear. At K = 6, 11 and 26 the errors of TI and TI-RB "
         "are those of the trapezoid rule between them, which no run makes smaller.",
-        "A long run at K = 6 hardly passes from rung to rung: all picks from it are wrong in the same way.",
     )
     return Made("Figure 4: RMSE against K, RBM 784×500", tuple(rows), notes,
                 lambda axes, theme: _draw(axes, theme, rows), panels=2)  # fmt: skip

@@ -16,13 +16,8 @@ BATCH = 350  # rows; the paper does not say how many
 
 def make(setting: Setting) -> Made:
     """RMSspectral with step 1e-5 and λ = 0.99, 25 sweeps of 2000 chains between updates, as in the paper."""
-    with np.load(setting.file("dna_libsvm.npz")) as archive:
-        train, valid = archive["train"], archive["valid"]
-    updates, chains, pretrain, check = setting.either((8000, 2000, 500, 500), (500, 200, 500, 250))
-    asked = RunSettings(
-        num_hidden=500, learning_rate=1e-5, num_updates=updates, num_chains=chains, batch_size=BATCH,
-        pretrain=f"cd1:{pretrain}", check=f"ais:{check}",
-    )  # fmt: skip
+    train, valid = dna_rows(setting)
+    asked = run_settings(setting)
     found = setting.piece("training", lambda: _learned(train, valid, asked, setting), is_needed=True)
     curve: list[dict[str, float]] = [
         dict(zip(COLUMNS, row, strict=True)) for row in zip(*(found[name] for name in COLUMNS), strict=True)
@@ -42,7 +37,7 @@ def make(setting: Setting) -> Made:
         "climbs depends on that, so that the updates of the two figures cannot be compared one by one.",
         "What is to be seen is that the AIS circles lie on the tracked lines.",
         *(
-            (f"Quick: {chains} chains instead of 2000, and {updates} updates instead of 8000.",)
+            (f"Quick: {asked.num_chains} chains instead of 2000, and {asked.num_updates} updates instead of 8000.",)
             if setting.is_quick
             else ()
         ),
@@ -52,6 +47,21 @@ def make(setting: Setting) -> Made:
     return Made(
         "Figure 5: tracking while training, dna, RBM 180×500", tuple(rows), notes,
         lambda axes, theme: _draw(axes[0], theme, curve, rows), curves={n: [row[n] for row in shown] for n in names},
+    )  # fmt: skip
+
+
+def dna_rows(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
+    """The rows that are learned, and those of validation."""
+    with np.load(setting.file("dna_libsvm.npz")) as archive:
+        return archive["train"], archive["valid"]
+
+
+def run_settings(setting: Setting) -> RunSettings:
+    """How the RBM is trained."""
+    updates, chains, pretrain, check = setting.either((8000, 2000, 500, 500), (500, 200, 500, 250))
+    return RunSettings(
+        num_hidden=500, learning_rate=1e-5, num_updates=updates, num_chains=chains, batch_size=BATCH,
+        pretrain=f"cd1:{pretrain}", check=f"ais:{check}",
     )  # fmt: skip
 
 
