@@ -3,9 +3,9 @@
     python benchmarks/gpu_calls.py [--only NAME ...] [--profile] [--out FILE]
 
 The second call compiles nothing. Each pair of calls has a process of its own, so that the peak of the host's memory is
-its own too; that of a process of JAX which multiplies two small matrices is recorded beside it. Without names the four calls of very many chains are timed. With `--profile` a third
-one runs under Python's profiler, whose longest entries are printed. Writes benchmarks/results/gpu_calls.json, or
-another file.
+its own too; that of a process of JAX which multiplies two small matrices is recorded beside it. Without names the four
+calls of very many chains are timed. With `--profile` a third one runs under Python's profiler, whose longest entries
+are printed. Writes benchmarks/results/gpu_calls.json, or another file.
 """
 
 import argparse

@@ -4,10 +4,12 @@
 
 Prints a table and writes benchmarks/results/coverage.json. Seeds start at 1000, apart from those on which anything was
 chosen. Problems with more than 100 chains have the shortest length only. With several jobs each problem and length has
-a process of its own; `--finished` makes a table of the parts that are done, which names the others. Every row also has
-the errors of other readings of the same draws: `auto_readings.py` compares them.
+a process of its own; `--finished` makes a table of the parts that are done, which names the others. With `--add` all
+problems that are not asked for keep their rows of the present table, whose code and machine are named too. Every row
+also has the errors of other readings of the same draws: `auto_readings.py` compares them.
 """
 
+import json
 import sys
 from typing import Any
 
@@ -27,6 +29,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--budgets", type=int, nargs="+", default=[300, 1000])
     parser.add_argument("--finished", action="store_true", help="run nothing: a table of the parts that are done")
+    parser.add_argument("--add", action="store_true", help="keep the rows of all other problems")
     arguments = parser.parse_args()
     names = [name for name in PROBLEMS if arguments.only in name]
     if arguments.only in names:  # not also those whose names go on after it
@@ -46,9 +49,21 @@ def main() -> None:
     if arguments.rows is not None:
         repeats.dump(arguments.rows, rows)
         return
+    if arguments.add:
+        repeats.count_as_used({"code": "", "machine": repeats.machine()})  # beside that of the rows that are kept
+        rows = kept_rows() | rows
+        missing = [f"{name}, {n}" for name in PROBLEMS if name not in rows for n in lengths_of(name, arguments.budgets)]
+        rows = {name: rows[name] for name in PROBLEMS if name in rows}
     summaries = table(rows)
     repeats.print_table(summaries)
     repeats.write("coverage", summaries, rows, "; ".join(missing))
+
+
+def kept_rows() -> repeats.Rows:
+    """The rows of the present table."""
+    content = json.loads((repeats.RESULTS / "coverage.json").read_text())
+    repeats.count_as_used(content["about"])
+    return content["rows"]
 
 
 def lengths_of(name: str, budgets: list[int]) -> list[int]:
