@@ -20,7 +20,7 @@ from scipy import stats as scipy_stats
 import tempering
 from samples import CHAINS, RUNGS, changed, healthy
 from tempering import findings
-from tempering.diagnosis import checks, divergence, knots, stopping, tails
+from tempering.diagnosis import checks, divergence, knots, known_states, stopping, tails
 from tempering.estimators import (
     LogZ,
     adjusted,
@@ -368,6 +368,7 @@ THRESHOLDS = (
     Threshold(stepping, "_MIN_PARTS", beside(lambda number: step_shares(0.9, number), 3, 4), UP),
     Threshold(adjusted, "_MAX_UNEVENNESS", beside(lambda c: adjusted_outcome(c).is_equilibrated, 0.19, 0.21), DOWN),
     Threshold(adjusted, "_MAX_SCATTER", beside(lambda s: adjusted_outcome(0.0, s).is_equilibrated, 0.98, 1.02), DOWN),
+    Threshold(known_states, "_ROUNDING", beside(lambda x: known_states.below_known_mass(5 + x, 5.0), 0.007, 0.013), UP),
     Threshold(thermodynamic, "_MAX_MISSED", lambda: coarse(0.98) + coarse(1.02), (False, False, True, True)),
     Threshold(mixed_guesses, "_MIN_SHARED", beside(mixed_overlap, 0.98, 1.02), DOWN),
     Threshold(travelled, "MIN_OVERLAP", beside(lambda share: lost(overlap=share), 0.29, 0.31), DOWN),

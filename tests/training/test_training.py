@@ -22,7 +22,7 @@ from tempering.training.tracker import device_parameters
 
 optax = pytest.importorskip("optax", reason="training needs Optax")
 
-from tempering.training.trainer import Trainer, initial_rbm, mean_log_density  # noqa: E402
+from tempering.training.trainer import Trainer, initial_rbm, row_log_densities  # noqa: E402
 
 SMALLEST = {"num_hidden": 4, "num_updates": 3, "batch_size": 20, "num_sweeps": 2}
 TINY = SMALLEST | {"num_chains": 40, "num_rungs": 8}
@@ -66,7 +66,7 @@ def test_the_gradient_is_that_of_the_mean_log_likelihood():
     def loss(rbm):
         field = rows @ rbm.weights + rbm.hbias
         log_z = jax.nn.logsumexp(rows @ rbm.vbias + jnp.sum(jax.nn.softplus(field), axis=1))
-        return log_z - mean_log_density(rbm, data)
+        return log_z - jnp.mean(row_log_densities(rbm, data))
 
     expected, found = jax.grad(loss)(rbm), loss_gradient(moments_of(rbm, data), moments)
     for ours, theirs in zip(found, expected, strict=True):

@@ -13,6 +13,7 @@ import numpy as np
 from tempering._errors import InputError
 from tempering._signatures import suggests
 from tempering.api.job import Job
+from tempering.api.known_states import held_to_known_states
 from tempering.api.settings import Betas, RungWeights, Settings, check_model, read_seconds
 from tempering.api.witnesses import Witnesses, asked
 from tempering.diagnosis import Decision, Goal
@@ -93,7 +94,8 @@ def estimate(
         expect: A function of a state whose mean under the model is wanted, such as `lambda x: x.v` for an RBM's pixels.
         keep_draws: Whether states are kept, as draws of the target; by default for densities and posteriors.
         witnesses: States that are known to matter, one in each row: training data, draws of another sampler, a second
-            minimum. Where chains from them show that the run has missed a part of the mass, the verdict is `MISSED`.
+            minimum. Where chains from them show that the run has missed a part of the mass, the verdict is `MISSED`. So
+            it is where these rows, or those of `data`, alone add up to more than Z.
             Rows are data for a model of data; for a density all numbers of a state, in the coordinates of its chains,
             or a pytree of such rows.
         out: A directory for checkpoints and the result.
@@ -131,7 +133,7 @@ def estimate(
             directory = stack.enter_context(StageDirectory(out, job.identity(), resume=resume))
         with shown(progress, watch) as told:
             ending = _run(job, directory, told, seconds)
-            result = _finished(job, ending, known)
+            result = held_to_known_states(_finished(job, ending, known), model, data, witnesses, base)
         if data is not None and mean_log_density is not None:
             likelihood = MeanLogLikelihood.from_log_z(mean_log_density, len(data), result.log_z_by_rung)
             result = dataclasses.replace(result, mean_log_likelihood=likelihood)

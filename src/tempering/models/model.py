@@ -27,10 +27,12 @@ class AbstractModel(eqx.Module):
         stuck_advice: what to do where chains do not travel along the ladder, see `advice`.
         reads_rows: whether the model describes rows of data: then `log_density` takes them, and chains can start from
             them.
+        counts_states: whether Z is a sum over rows, as for bits: then some of them give a lower bound.
     """
 
     stuck_advice: ClassVar[str | None] = None
     reads_rows: ClassVar[bool] = False
+    counts_states: ClassVar[bool] = False
 
     @abc.abstractmethod
     def path(self, base: Any, betas: HostPerRung) -> AbstractPath:

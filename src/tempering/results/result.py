@@ -24,7 +24,7 @@ from tempering.results.details import numbers_of, save_details
 from tempering.results.saved_form import flattened
 from tempering.sampling.directory import write_atomically
 from tempering.stats import Recording, WeightedDraws
-from tempering.verdicts import Verdict, without_none
+from tempering.verdicts import Finding, Verdict, without_none
 
 RESULT_FILES = ("result.json", "result.npz")
 ABOUT = "result"  # the array of `result.npz` that says how the others make a result
@@ -174,10 +174,18 @@ class Result:
         Args:
             check: What they found.
         """
-        found = without_none(missed(check, self.log_z, self.std_error))
+        found = self.with_findings(without_none(missed(check, self.log_z, self.std_error)))
+        return dataclasses.replace(found, witnesses=check)
+
+    def with_findings(self, found: tuple[Finding, ...]) -> "Result":
+        """The same result with further reasons for doubt, and the model's own advice about them.
+
+        Args:
+            found: What was seen after the run.
+        """
         if self.model is not None:
             found = tuple(finding.with_cure(self.model.advice(finding.verdict)) for finding in found)
-        return dataclasses.replace(self, diagnosis=self.diagnosis.with_findings(found), witnesses=check)
+        return dataclasses.replace(self, diagnosis=self.diagnosis.with_findings(found))
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as JSON values; numbers that do not exist are None."""

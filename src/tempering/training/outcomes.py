@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
+from tempering.diagnosis.known_states import below_known_mass
 from tempering.estimators import Annealed
 from tempering.models import RBM
 from tempering.models.rbm.batch import Parameters
@@ -37,6 +38,17 @@ class Tracked:
     def verdict(self) -> Verdict:
         """The gravest finding, or `Verdict.GOOD`."""
         return gravest(self.findings)
+
+    def held_to(self, log_mass: float) -> "Tracked":
+        """The same, with no error and the finding if log Z is below what known states add up to.
+
+        Args:
+            log_mass: log Σ f(v) over distinct rows.
+        """
+        found = below_known_mass(log_mass, self.interval[1])
+        if found is None:
+            return self
+        return dataclasses.replace(self, std_error=np.inf, findings=(*self.findings, found))
 
     @property
     def interval(self) -> tuple[float, float]:

@@ -24,7 +24,7 @@ from tempering.training.outcomes import Kept, Outcome, Row, TrainingUpdate
 from tempering.training.settings import RunSettings, TrainSettings
 from tempering.training.spread import own_part, whole
 from tempering.training.tracker import as_rbm, device_parameters
-from tempering.training.trainer import Trainer, mean_log_density
+from tempering.training.trainer import Trainer, evaluated
 from tempering.verdicts import Finding, Verdict
 from tempering.warmups import AnnealedStart
 
@@ -157,10 +157,10 @@ class TrainingRun:
         tracker, outcome = self.trainer.tracker, self.outcome()
         if tracker is None or self.is_pretraining or not self.settings.is_tracked:
             return None
-        found, rbm = tracker.estimate_afresh(outcome.best), device_parameters(outcome.best)
-        means = {name: float(mean_log_density(rbm, rows)) for name, rows in self.trainer.rows.items()}
+        means, log_mass = evaluated(device_parameters(outcome.best), self.trainer.evaluated_rows)
+        found = tracker.estimate_afresh(outcome.best).held_to(float(log_mass))
         numbers = {name: len(rows) for name, rows in self.trainer.rows.items()}
-        likelihoods = {name: found.mean_log_likelihood(mean, numbers[name]) for name, mean in means.items()}
+        likelihoods = {name: found.mean_log_likelihood(float(mean), numbers[name]) for name, mean in means.items()}
         return Kept(found, likelihoods)
 
     def save_model(self, path: str | Path) -> None:

@@ -7,12 +7,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from tempering._errors import InputError
 from tempering._memory import check_memory
 from tempering._signatures import suggests
 from tempering._types import Scalar
+from tempering.diagnosis.known_states import first_occurrences
 from tempering.models import RBM
 from tempering.models.rbm.batch import Chains, Moments, Parameters, moments_of, product
 from tempering.sampling.directory import filled
@@ -43,6 +44,13 @@ class TrainingState(eqx.Module):
     parameters: Parameters
     optimizer: Any
     phase: Any  # the chains of the negative phase; None where none persist
+
+
+class EvaluatedRows(eqx.Module):
+    """Rows whose likelihood is followed, by name, and which rows of training are not the same as one before."""
+
+    rows: dict[str, Chains]
+    is_first: Bool[Array, " row"]
 
 
 def initial_rbm(data: np.ndarray, num_hidden: int, seed: int = 0) -> RBM:
@@ -144,7 +152,8 @@ class Trainer:
         self.optimizer, self.phase = _make_optimizer(settings), _make_phase(settings)
         self.tracker = _make_tracker(settings, rbm, self.data.mean(axis=0))
         self._spread = Spread() if self.tracker is None else Spread.over_all_devices(self.tracker.num_groups)
-        self._placed_rows = self._spread.placed(self.rows)
+        self.evaluated_rows = EvaluatedRows(self.rows, jnp.asarray(first_occurrences(np.asarray(self.rows["train"]))))
+        self._placed_rows = self._spread.placed(self.evaluated_rows)
         start = device_parameters(rbm)
         logits = jnp.asarray(rbm.base_logits(self.data.mean(axis=0)), jnp.float32)
         key_start = jax.random.fold_in(self.key, _STARTS)
@@ -180,14 +189,14 @@ class Trainer:
         how = (settings.num_sweeps if settings.method == "tempered" else TRACKER_SWEEPS, self.phase, self.optimizer)
         key, batch = jax.random.fold_in(self.key, self.num_updates), self._batch(self.num_updates)
         inputs = (key, batch, jnp.float32(settings.alpha))
-        chains, reading, log_densities = self._updated(how, inputs, chains, self._placed_rows if is_due else {})
+        chains, reading, log_densities = self._updated(how, inputs, chains, self._placed_rows if is_due else None)
         self.num_updates = number
         if tracker is not None and chains is not None:
             tracker.advance(chains, reading if settings.is_tracked else None)
         if tracker is None or not is_due:
             return TrainingUpdate(number, before)
-        tracked = tracker.assess()
-        means = jax.device_get(log_densities)
+        means, log_mass = jax.device_get(log_densities)
+        tracked = tracker.assess().held_to(float(log_mass))
         found = {name: tracked.mean_log_likelihood(float(means[name]), len(rows)) for name, rows in self.rows.items()}
         return TrainingUpdate(number, before, tracked, **found)
 
@@ -210,8 +219,8 @@ class Trainer:
             self.tracker.restore(numbers["tracker"], arrays)
 
     def _updated(
-        self, how: _How, inputs: Any, chains: TemperedChains | None, rows: dict[str, Chains]
-    ) -> tuple[TemperedChains | None, Reading | None, dict[str, Scalar]]:
+        self, how: _How, inputs: Any, chains: TemperedChains | None, rows: EvaluatedRows | None
+    ) -> tuple[TemperedChains | None, Reading | None, Any]:
         """Make an update of the state, with the chains shared out to the devices."""
         spread, positions = self._spread, None
         if chains is not None:
@@ -252,7 +261,7 @@ def _update(spread: Spread, how: _How, positions: Walkers | None, others: Any) -
         assert model is not None
         changes, optimizer_state = optimizer.update(loss_gradient(moments_of(rbm, batch), model), state.optimizer, rbm)
         changed = Parameters(*(old + change for old, change in zip(rbm, changes, strict=True)))
-        log_densities = {name: mean_log_density(rbm, some) for name, some in rows.items()}
+        log_densities = None if rows is None else evaluated(rbm, rows)
         return positions, (TrainingState(changed, optimizer_state, phase_chains), chains, reading, log_densities)
 
     return spread.run(on_one_device, positions, others)
@@ -263,10 +272,17 @@ def _with_positions(chains: TemperedChains, positions: Walkers | None) -> Temper
 
 
 @eqx.filter_jit
-def mean_log_density(rbm: Parameters, rows: Chains) -> Float[Array, ""]:
-    """The mean of log f(v) over rows."""
+def evaluated(rbm: Parameters, rows: EvaluatedRows) -> tuple[dict[str, Scalar], Scalar]:
+    """The mean of log f(v) over each set of rows, and log Σ f(v) over the distinct rows of training."""
+    log_f = {name: row_log_densities(rbm, some) for name, some in rows.rows.items()}
+    log_mass = jax.nn.logsumexp(jnp.where(rows.is_first, log_f["train"], -jnp.inf))
+    return {name: jnp.mean(values) for name, values in log_f.items()}, log_mass
+
+
+def row_log_densities(rbm: Parameters, rows: Chains) -> Float[Array, " row"]:
+    """log f(v) of each row."""
     field = product(rows, rbm.weights) + rbm.hbias
-    return jnp.mean(product(rows, rbm.vbias) + jnp.sum(jax.nn.softplus(field), axis=1))
+    return product(rows, rbm.vbias) + jnp.sum(jax.nn.softplus(field), axis=1)
 
 
 def _checked_rows(name: str, rows: Any, num_visible: int | None) -> np.ndarray:

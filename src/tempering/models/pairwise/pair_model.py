@@ -34,6 +34,7 @@ class AbstractPairModel(AbstractModel):
     couplings: Float[np.ndarray, " edge"]
     fields: Float[np.ndarray, "site *unit"]
     reads_rows: ClassVar[bool] = True
+    counts_states: ClassVar[bool] = True
     stuck_advice: ClassVar[str | None] = (
         'where fields differ between sites, start from them, `base="field"`; near a critical coupling chains slow down'
     )

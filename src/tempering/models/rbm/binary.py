@@ -243,6 +243,7 @@ class AbstractRBMVariant(AbstractModel):
 
     rbm: RBM
     reads_rows: ClassVar[bool] = True
+    counts_states: ClassVar[bool] = True
 
     def named(self, x: State) -> dict[str, Array]:
         """The visible units, `v`."""

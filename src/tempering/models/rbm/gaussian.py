@@ -1,6 +1,6 @@
 """The Gaussian–binary restricted Boltzmann machine, for real-valued data."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -39,6 +39,7 @@ class GaussianRBM(AbstractListedBitsModel):
     vbias: Float[np.ndarray, " visible"]
     hbias: Float[np.ndarray, " hidden"]
     sigmas: Float[np.ndarray, " visible"]
+    counts_states: ClassVar[bool] = False  # v is real
 
     def __init__(self, weights: Numbers, vbias: Numbers, hbias: Numbers, sigmas: Numbers = 1.0):
         """Check the parameters, which are kept in float64, for exact answers.

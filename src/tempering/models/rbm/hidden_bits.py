@@ -162,6 +162,7 @@ class AbstractHiddenBitsModel(AbstractModel):
     vbias: Any
     hbias: Any
     reads_rows: ClassVar[bool] = True
+    counts_states: ClassVar[bool] = True
     row_dtype: ClassVar[Any] = jnp.float32  # of visible units on the device
     stuck_advice: ClassVar[str | None] = "start from the training data, `base=data`"
 
