@@ -343,7 +343,7 @@ def parse(file: Path) -> dict[str, Any]:
 def count_as_used(about: dict[str, Any]) -> None:
     """Take over the code and the machine of other runs, whose rows a table is made of."""
     _used_by_parts.update(about["code"].split())
-    _machines_of_parts.add(about["machine"])
+    _machines_of_parts.update(about["machine"].split("; "))
 
 
 def about() -> dict[str, Any]:
