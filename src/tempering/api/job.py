@@ -15,7 +15,7 @@ from tempering.api.memory import check_chains
 from tempering.api.settings import Settings, check_model, check_move
 from tempering.diagnosis import Decision, Diagnosis, Goal, Look, decide
 from tempering.diagnosis.checks import missing_length, round_trips
-from tempering.diagnosis.stopping import END, cut_off, expected_length, too_short, untempered
+from tempering.diagnosis.stopping import END, UNTEMPERED, cut_off, expected_length, too_short
 from tempering.estimators import LogZ, expectation
 from tempering.estimators.methods import METHODS, TemperedRun
 from tempering.kernels import AbstractMove
@@ -155,7 +155,7 @@ class Job:
         """The finding for a run that its budget or the clock ended early."""
         goal = self.goal(stage)
         if not stage.kind.moves_chains:
-            return untempered()
+            return UNTEMPERED
         return cut_off(look, stage.num_steps) if goal is None else too_short(look, goal, is_late=is_late)
 
     def _seen(self, stage: Stage) -> tuple[LogZ, Diagnosis, Look]:

@@ -238,11 +238,9 @@ def cut_off(look: Look, num_steps: int) -> Finding | None:
     return Finding(Verdict.SHORT, seen, "allow a larger `max_seconds`")
 
 
-def untempered() -> Finding:
-    """The finding for a run whose time was up before its chains were tempered.
-
-    Returns:
-        The finding.
-    """
-    seen = "the time was up in the warm-up: the answer rests on its particles, and no chain was tempered"
-    return Finding(Verdict.SHORT, seen, "allow a larger `max_seconds`")
+UNTEMPERED = Finding(
+    Verdict.SHORT,
+    "the time was up in the warm-up: the answer rests on its particles, and no chain was tempered",
+    "allow a larger `max_seconds`",
+)
+"""The finding for a run whose time was up before its chains were tempered."""
