@@ -350,13 +350,18 @@ def about() -> dict[str, Any]:
     """The command, the commit, the machine's kind, how long it took, and the code that was used."""
     script = Path(sys.argv[0]).resolve()
     return {
-        "command": " ".join(["python", str(script.relative_to(ROOT)), *sys.argv[1:]]),
+        "command": " ".join(["python", str(script.relative_to(ROOT)), *map(without_directories, sys.argv[1:])]),
         "commit": os.environ.get("COMMIT") or commit(),
         "date": time.strftime("%Y-%m-%d"),
         "machine": "; ".join(sorted(_machines_of_parts or {machine()})),
         "seconds": round(time.monotonic() - _STARTED),
         "code": " ".join(sorted({*ages.code_record().split(), *_used_by_parts})),
     }
+
+
+def without_directories(argument: str) -> str:
+    """An argument of a command; of an absolute path only the name, since other machines have other directories."""
+    return Path(argument).name if Path(argument).is_absolute() else argument
 
 
 def machine() -> str:
