@@ -92,3 +92,16 @@ def test_the_tracker_is_held_to_the_rows_of_training():
     assert f"at least {float(rbm.log_density(row)[0]):.2f}" in tracked.findings[-1].seen
     sound = Tracked(1.0, 0.1, 19, 1)
     assert sound.held_to(1.1) is sound
+
+
+def test_a_tracker_in_ones_own_loop_is_held_to_the_rows_it_is_asked_about():
+    """Kills: a likelihood whose rows alone add up to more than its log Z, with a finite error and a good verdict."""
+    rbm, row = spike_rbm(6.0)
+    others = np.random.default_rng(0).integers(0, 2, (60, row.shape[1]))
+    tracker = tp.Tracker(rbm, others, num_chains=20, num_rungs=6)
+    before = tracker.tracked
+    tracker.mean_log_likelihood(others)
+    assert tracker.tracked is before  # rows that are nothing special raise no doubt
+    found = tracker.mean_log_likelihood(np.concatenate([row, others]))
+    assert found.std_error == np.inf
+    assert tracker.tracked.verdict is Verdict.MISSED

@@ -180,3 +180,13 @@ def test_of_very_many_particles_every_so_many_th_teaches():
     learned = Tuning.at_base(tp.HMC(), x[:100]).after(tp.HMC(), 0.5, 0.9, x, weights)
     np.testing.assert_allclose(learned.means[-1], x[::2].mean(axis=0), atol=1e-6)
     np.testing.assert_allclose(learned.scales[-1], x[::2].std(axis=0), rtol=1e-6)
+
+
+def test_steps_that_are_never_accepted_stay_long_enough_to_be_numbers():
+    """After 300 stretches e^(−0.9 · 300) would be 0 in single precision. Kills: step sizes without a lower bound."""
+    x = np.random.default_rng(2).normal(size=(50, 2)).astype(np.float32)
+    tuning, weights = Tuning.at_base(tp.HMC(), x), np.full(len(x), 1 / len(x))
+    for number in range(300):
+        tuning = tuning.after(tp.HMC(), (number + 1) / 300, 0.0, x, weights)
+    steps = np.asarray(tuning.schedule(np.linspace(0, 1, 7)).step_sizes)  # a division by 0 would be an error here
+    assert np.all(steps > 0)

@@ -13,6 +13,7 @@ from tempering._errors import InputError, check_count
 from tempering._signatures import suggests
 from tempering._types import Key
 from tempering.api import Settings
+from tempering.diagnosis.known_states import log_known_mass
 from tempering.ladder import Ladder
 from tempering.models import RBM, RBMPath
 from tempering.models.rbm.batch import Parameters, largest_field
@@ -166,13 +167,18 @@ class Tracker:
     def mean_log_likelihood(self, data: Any) -> MeanLogLikelihood:
         """The mean log-likelihood of rows under the parameters of the last update.
 
+        The distinct rows add up to a lower bound of log Z. Where log Z and its band are below it, `tracked` becomes
+        `MISSED`: the model has learned rows that no chain finds.
+
         Args:
             data: 0/1 rows.
 
         Returns:
             The mean of log p(v), with the error and the interval of log Z.
         """
-        return self.tracked.mean_log_likelihood(float(self.rbm.log_density(data).mean()), len(data))
+        log_f = self.rbm.log_density(data)
+        self._tracked = self.tracked.held_to(log_known_mass(data, log_f))
+        return self.tracked.mean_log_likelihood(float(log_f.mean()), len(data))
 
     def advance(self, chains: TemperedChains, reading: Reading | None) -> None:
         """Take over chains that `follow` has moved to new parameters, and keep the reading for the next `assess`."""

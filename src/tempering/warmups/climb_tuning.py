@@ -18,6 +18,7 @@ _NUM_FLOWS = 64  # places with a flow of their own, likewise
 _MEMORY = 0.6  # share of the correlations that comes from earlier places
 _WORTHWHILE = 4.0  # condition number of the correlations below which no factor is used
 _GAIN = 1.0  # of log ε per acceptance probability, after each stretch
+_SHORTEST = 1e-6  # step in units of the scales: a shorter one hardly moves x in single precision
 _FAR_OUT = 6.0  # standard deviations, as the quartiles have them; normal states are never so far from their median
 _MOST_ROWS = 10_000  # states that scales and correlations are learned from, where there are more
 _QUARTILES_APART = 1.349  # standard deviations of a normal law
@@ -68,7 +69,7 @@ class Tuning(eqx.Module):
             x: The states there.
             weights: Their weights.
         """
-        step_size = self.step_sizes[-1] * np.exp(_GAIN * (acceptance - aimed_acceptance(move)))
+        step_size = max(self.step_sizes[-1] * np.exp(_GAIN * (acceptance - aimed_acceptance(move))), _SHORTEST)
         return self._learned(beta, step_size, coordinates(x), weights, has_scale=move.has_scale)
 
     def local_schedule(self) -> Schedule:
