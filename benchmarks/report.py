@@ -699,7 +699,7 @@ def tracker_end() -> str:
     content = load("tracker_end")
     rows = [
         [
-            f"{row['update']} updates", f"{row['tracked']:.2f} ± {row['tracked_error']:.2f}", row["verdict_alone"],
+            f"{row['update']} updates", f"{row['tracked']:.2f}", row["verdict"],
             f"{row['ais']:.2f} ± {row['ais_error']:.2f}", f"{row['long_runs']:.2f} ± {row['long_runs_error']:.2f}",
             f"{row['known_mass']:.2f}", row["verdict"], ", ".join(row["long_runs_verdicts"]),
         ]

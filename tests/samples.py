@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from tempering.stats import BlockedStats, Recording, ReducedDraws, Travel
+from tempering.stats import BlockedStats, Recording, ReducedDraws, Tours, Travel
 
 CHAINS, BLOCKS, RUNGS, DRAWS = 20, 8, 3, 50
 UNEVEN = np.array([0.0, 0.1, 0.3, 0.45, 0.7, 1.0])
@@ -43,6 +43,13 @@ def log_sums_that_drift() -> np.ndarray:
 def few_crossings() -> Travel:
     ends = np.ones(CHAINS, np.int64)
     return Travel(ends, ends, 0 * ends + (np.arange(CHAINS) < 3))
+
+
+def cut_tours(first: np.ndarray, last: np.ndarray) -> Tours:
+    """Tours of which nothing is known but the sums at the target of those that the ends of the run cut off."""
+    head, tail = (np.column_stack([np.zeros(len(sums)), sums]) for sums in (first, last))
+    none, yes = np.zeros(len(first)), np.ones(len(first), bool)
+    return Tours(head, tail, yes, none, np.zeros_like(head), np.zeros((len(first), 3)), ~yes)
 
 
 def one_chain() -> Recording:

@@ -23,6 +23,7 @@ class Verdict(enum.Enum):
     UNEVEN = "Uneven: some rungs are visited far less than they should be, so the guess of log Z was poor."
     HEAVY_TAILS = "Heavy tails: a few weights or chains decide the estimate; neither it nor its error can be trusted."
     DISAGREES = "Disagrees: independent estimates of the same log Z differ by more than their errors allow."
+    CAPTURED = "Captured: chains find places that they do not leave, so the mass there is not known yet."
     MISSED = "Missed: a part of the mass is at states that were given, where the run has not been."
     NO_OVERLAP = "No overlap: neighbouring rungs share hardly any draws, so their ratio is unknown."
     UNCONVERGED = "Not converged: the equations for log Z were not solved to their tolerance."

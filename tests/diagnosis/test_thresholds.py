@@ -18,9 +18,9 @@ import pytest
 from scipy import stats as scipy_stats
 
 import tempering
-from samples import CHAINS, RUNGS, changed, healthy
+from samples import CHAINS, RUNGS, changed, cut_tours, healthy
 from tempering import findings
-from tempering.diagnosis import checks, divergence, knots, known_states, stopping, tails
+from tempering.diagnosis import checks, divergence, knots, known_states, stopping, tails, time_reversal
 from tempering.estimators import (
     LogZ,
     adjusted,
@@ -43,6 +43,7 @@ from tempering.verdicts import Finding, Verdict
 from tempering.warmups import initial_iterations
 
 EVEN = np.full(20, -np.log(20))
+LATE = np.arange(12) + 3.0  # sums over tours that the end of a run cuts off
 
 
 class Threshold(NamedTuple):
@@ -69,6 +70,10 @@ def found(*made: Any) -> tuple[bool, ...]:
 
 
 # --- a run ---
+
+
+def caught(last: np.ndarray) -> Finding | None:
+    return time_reversal.captured(cut_tours(0 * last, last), 9)
 
 
 def round_trips(each: float, num_chains: int = 20) -> np.ndarray:
@@ -335,6 +340,8 @@ THRESHOLDS = (
     Threshold(tails, "MAX_TAIL", beside(lambda k: tails.heavy_target(pareto_rises(k)), 0.45, 0.55), UP),
     # Twenty chains: √(15.1 · 6/20) = 2.128 by chance.
     Threshold(tails, "_CHANCE", beside(lambda skewness: skewed(skewness, 20), 2.12, 2.14), UP),
+    # Twelve chains: odds of 2^13/13 = 630; eleven: 341.
+    Threshold(time_reversal, "MAX_ODDS", beside(caught, LATE[:11], LATE), UP),
     Threshold(divergence, "MIN_DIVERGENT", beside(lambda share: diverges(share, 0.0, 1e-6, 1e4), 9e-4, 11e-4), UP),
     Threshold(divergence, "MAX_BIAS", beside(lambda se: diverges(0.09, 0.0, se, trips=900.0), 0.021, 0.019), UP),
     Threshold(divergence, "MAX_BIAS", beside(lambda se: diverges(0.14, 0.05, se, trips=900.0), 0.021, 0.019), UP),

@@ -14,6 +14,7 @@ from samples import (
     CHAINS,
     RUNGS,
     changed,
+    cut_tours,
     few_crossings,
     gaussian_draws,
     healthy,
@@ -65,8 +66,13 @@ def unsure():
     rows[:, 0], rows[0, 1] = 1.0, 40.0
     products = np.array([[40.0, 40.0, 1600.0]])
     none = np.zeros((1, 2))
-    tours = Tours(none, none, np.ones(1, bool), np.array([40.0]), rows.sum(axis=0)[None], products)
+    tours = Tours(none, none, np.ones(1, bool), np.array([40.0]), rows.sum(axis=0)[None], products, np.zeros(1, bool))
     return of_run(dataclasses.replace(healthy(), tours=tours))
+
+
+def caught():
+    """Twelve chains end in a long tour, and none begins in one."""
+    return of_run(dataclasses.replace(healthy(), tours=cut_tours(np.zeros(12), np.arange(12) + 5.0)))
 
 
 def no_overlap():
@@ -130,6 +136,7 @@ PROVOKED = {
     Verdict.UNEVEN: (uneven, "rung 2 of 2", "warm-up"),
     Verdict.HEAVY_TAILS: (heavy, "count as 7", ""),
     Verdict.DISAGREES: (lambda: of_run(healthy(), Annealed(5.0, 0.1, 0.5)), "by annealing", "`num_sweeps=800`"),
+    Verdict.CAPTURED: (caught, "of the 12 chains that are away from the base for longest", "`num_sweeps=800`"),
     Verdict.MISSED: (missing, "about 0.5 of the mass is missing, at least 0.4", "`base` that covers the witnesses"),
     Verdict.NO_OVERLAP: (no_overlap, "none of", "rungs"),
     Verdict.UNCONVERGED: (None, "", ""),  # with a monkeypatch, below

@@ -47,7 +47,9 @@ def some_tours(rows: np.ndarray, unfinished: tuple[float, float] = (0.0, 0.0)) -
     """One chain with these complete tours, sums at the base and at the target, and with those of unfinished ones."""
     products = [(rows[:, 0] ** 2).sum(), (rows[:, 0] * rows[:, 1]).sum(), (rows[:, 1] ** 2).sum()]
     half, total = np.array([unfinished]) / 2, rows.sum(axis=0)[None]
-    return Tours(half, half, np.ones(1, bool), np.array([float(len(rows))]), total, np.array([products]))
+    return Tours(
+        half, half, np.ones(1, bool), np.array([float(len(rows))]), total, np.array([products]), np.zeros(1, bool)
+    )
 
 
 def test_a_run_that_never_moves_is_not_cut():

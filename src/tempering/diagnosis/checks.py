@@ -15,6 +15,8 @@ from tempering.diagnosis.knots import Knot, RungChain, rung_chain
 from tempering.diagnosis.rung_flow import merge_rungs
 from tempering.diagnosis.tails import MAX_TAIL as MAX_TAIL
 from tempering.diagnosis.tails import heavy_contributions
+from tempering.diagnosis.time_reversal import MAX_ODDS as MAX_ODDS
+from tempering.diagnosis.time_reversal import captured
 from tempering.diagnosis.witnesses import MAX_MISSED as MAX_MISSED
 from tempering.estimators import Annealed, LogZ, equilibrated, equilibrated_rts, uncertainty
 from tempering.estimators.equilibration import drift_between_halves
@@ -122,6 +124,7 @@ def diagnose(
         uneven(occupancy(stats), "use a longer warm-up, which gives a better guess of log Z"),
         None if annealed is None else _disagrees(answer, annealed, num_sweeps),
         relaxing(drift, twice_as_many(num_sweeps)),
+        _captured(recording),
         None if recording.moves is None else _frozen(recording.moves),
         None
         if recording.moves is None
@@ -277,6 +280,13 @@ def _disagrees(answer: LogZ, annealed: Annealed, num_sweeps: int) -> Finding | N
     seen = f"log Z is {tempering} by tempering and {annealing} by annealing, {disagreement:.1f} standard errors apart"
     cure = f"{twice_as_many(num_sweeps)}, and compare again; trust neither until they agree"
     return Finding(Verdict.DISAGREES, seen, cure)
+
+
+def _captured(recording: Recording) -> Finding | None:
+    """Not asked of whole tours, which all begin at the base, nor of chains that never draw it."""
+    if recording.tours is None or recording.stats.has_whole_tours:
+        return None
+    return captured(recording.tours, recording.stats.num_sweeps)
 
 
 def _frozen(moves: MoveCounts) -> Finding | None:

@@ -64,6 +64,7 @@ class Hope(enum.Enum):
 HOPES = {
     Verdict.SHORT: Hope.MORE,  # by definition
     Verdict.RELAXING: Hope.ANEW,  # the start stays in the average as 1/length, unless it is left out
+    Verdict.CAPTURED: Hope.ANEW,  # the time before chains were caught stays in the average too
     Verdict.UNEQUILIBRATED: Hope.ANEW,  # the warm-up's Ẑ stays what it was
     Verdict.UNEVEN: Hope.ANEW,  # the occupancy follows from Ẑ, however long the run
     Verdict.UNREACHED: Hope.ANEW,  # the same; Rao-Blackwellized sums give Ẑ at rungs that were not visited

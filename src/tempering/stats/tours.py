@@ -28,6 +28,7 @@ class TourSums(AbstractRecord):
         count: the number of complete tours.
         total: the sum over complete tours.
         products: Σ over complete tours of the products of their two sums: (0, 0), (0, 1), (1, 1).
+        is_over: whether the last draw ended a tour: the next one will be an exact draw of the base.
     """
 
     head: tuple[Float[Array, "*axes"], ...]
@@ -36,12 +37,13 @@ class TourSums(AbstractRecord):
     count: Float[Array, "*axes"]
     total: tuple[Float[Array, "*axes"], ...]
     products: tuple[Float[Array, "*axes"], ...]
+    is_over: Bool[Array, "*axes"]
 
     @classmethod
     def empty(cls) -> "TourSums":
         """Sums over no draws."""
-        zero = device_zeros()
-        return cls((zero,) * 2, (zero,) * 2, device_zeros((), bool), zero, (zero,) * 2, (zero,) * len(_PAIRS))
+        zero, no = device_zeros(), device_zeros((), bool)
+        return cls((zero,) * 2, (zero,) * 2, no, zero, (zero,) * 2, (zero,) * len(_PAIRS), no)
 
     def update(self, ladder: Ladder, draw: Draw, /) -> "TourSums":
         posterior = ladder.posterior_of(draw)
@@ -61,12 +63,14 @@ class TourSums(AbstractRecord):
             count=self.count + ends,
             total=tuple(total + new for total, new in zip(self.total, done, strict=True)),
             products=tuple(sums + done[i] * done[j] for sums, (i, j) in zip(self.products, _PAIRS, strict=True)),
+            is_over=draw.rung == 0,
         )
 
     def on_host(self) -> "Tours":
         many = {name: np.stack(part, axis=-1) for name, part in vars(self).items() if isinstance(part, tuple)}
         many = {name: part.astype(np.float64) for name, part in many.items()}
-        return Tours(**many, has_begun=np.asarray(self.has_begun), count=np.asarray(self.count, np.float64))
+        flags = {"has_begun": np.asarray(self.has_begun), "is_over": np.asarray(self.is_over)}
+        return Tours(**many, **flags, count=np.asarray(self.count, np.float64))
 
 
 class Tours(AbstractHostStatistic):
@@ -79,6 +83,7 @@ class Tours(AbstractHostStatistic):
         count: complete tours.
         total: Σ over complete tours of their sums at the base and at the target.
         products: Σ over complete tours of the products of these two sums.
+        is_over: whether the last draw ended a tour.
     """
 
     head: Float[np.ndarray, "chain end"]
@@ -87,6 +92,7 @@ class Tours(AbstractHostStatistic):
     count: Float[np.ndarray, " chain"]
     total: Float[np.ndarray, "chain end"]
     products: Float[np.ndarray, "chain pair"]
+    is_over: Bool[np.ndarray, " chain"]
 
     def then(self, later: "Tours", /) -> "Tours":
         joined = self.tail + later.head  # a tour that crosses the border between the blocks
@@ -100,13 +106,24 @@ class Tours(AbstractHostStatistic):
             count=self.count + later.count + ends,
             total=self.total + later.total + done,
             products=self.products + later.products + _products(done),
+            is_over=later.is_over,
         )
+
+    def at_target_when_cut(self) -> tuple[Float[np.ndarray, " chain"], Float[np.ndarray, " chain"]]:
+        """Σ q(K−1 | x) over the tours that the start and the end of the run cut off, of chains that came to the base.
+
+        Returns:
+            The sum of each chain before its first exact draw of the base, and that since its last one. Backwards in
+            time they would be exchanged.
+        """
+        came = self.has_begun | self.is_over
+        return self.head[came, 1], np.where(self.is_over, 0.0, self.tail[:, 1])[came]
 
     def with_last_counted(self) -> "Tours":
         """The same where every chain is about to draw the base again: the tour since the last such draw is complete."""
         last, none = np.where(self.has_begun[:, None], self.tail, 0.0), np.zeros_like(self.tail)
         count, total = self.count + self.has_begun, self.total + last
-        return Tours(self.head, none, self.has_begun, count, total, self.products + _products(last))
+        return Tours(self.head, none, self.has_begun, count, total, self.products + _products(last), self.is_over)
 
 
 def _products(sums: Float[np.ndarray, "chain end"]) -> Float[np.ndarray, "chain pair"]:
