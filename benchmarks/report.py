@@ -701,12 +701,11 @@ def tracker_end() -> str:
         [
             f"{row['update']} updates", f"{row['tracked']:.2f}", row["verdict"],
             f"{row['ais']:.2f} ± {row['ais_error']:.2f}", f"{row['long_runs']:.2f} ± {row['long_runs_error']:.2f}",
-            f"{row['known_mass']:.2f}", row["verdict"], ", ".join(row["long_runs_verdicts"]),
+            ", ".join(row["long_runs_verdicts"]), f"{row['known_mass']:.2f}",
         ]
         for row in content["summaries"].values()
     ]  # fmt: skip
-    header = ["", "tracked log Z", "verdict by its chains", "AIS", "long runs", "at least, by rows of training",
-              "verdict with them", "of the long runs"]  # fmt: skip
+    header = ["", "tracked log Z", "its verdict", "AIS", "long runs", "their verdict", "at least, by rows of training"]
     text = (
         "log Z of the RBM that figure 5 ends with: as tracked, by AIS, by two runs of `estimate`, and what the "
         "distinct rows of training alone add up to. Where that is more, no chain has found the rows that the RBM has "
