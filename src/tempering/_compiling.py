@@ -36,5 +36,17 @@ def compiled_quickly(function: Callable[..., Any]) -> Any:
     return call
 
 
+def compiled_hastily(function: Callable[..., Any]) -> Any:
+    """As `eqx.filter_jit`, compiled in half of the time, to a slow program: for what runs once, where time is up.
+
+    Numbers may round in another way than in a program that is compiled as usual.
+
+    Args:
+        function: Of arrays and other things, as `eqx.filter_jit` takes it.
+    """
+    how: dict[str, Any] = {"compiler_options": {"xla_backend_optimization_level": 0}}
+    return eqx.filter_jit(function, **how)
+
+
 def _has_gibbs_sweeps(part: Any) -> bool:
     return hasattr(part, "gibbs_sweep")

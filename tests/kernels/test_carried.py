@@ -276,7 +276,7 @@ def test_a_state_that_stays_is_weighed_from_what_is_carried():
 
     path = tp.paths.GeometricPath.create(log_f, BASE, BETAS)
     ladder, x = tp.Ladder.create(path), jnp.array([0.4, -0.9])
-    kernel = tp.SimulatedTempering(Stay(tp.HMC()))
+    kernel = tp.SimulatedTempering(Stay(has_carried=True))
     states = kernel.prepared(path, tp.Position(x[None], jnp.ones(1, jnp.int32)))
     known = len(evaluated)
     new, draw = eqx.filter_jit(kernel)(jax.random.key(4), ladder, jax.tree.map(lambda leaf: leaf[0], states))

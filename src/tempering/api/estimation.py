@@ -12,6 +12,7 @@ import numpy as np
 
 from tempering._errors import InputError
 from tempering._signatures import suggests
+from tempering.api.clock import Clock
 from tempering.api.job import Job
 from tempering.api.known_states import held_to_known_states
 from tempering.api.settings import Betas, RungWeights, Settings, check_model, read_seconds
@@ -152,7 +153,7 @@ class _Ending(NamedTuple):
 
 def _run(job: Job, directory: StageDirectory | None, watch: Watch | None, max_seconds: float | None) -> _Ending:
     """From wherever the directory says to the end, or to where `watch` or the clock says stop."""
-    started, setup, stage, before = time.perf_counter(), job.setup(), None, 0.0
+    clock, setup, stage, before = Clock(max_seconds), job.setup(), None, 0.0
     found = None if directory is None else directory.restore(checkpoint_templates(job.warmup, setup), job.keep)
     if found is not None:
         stage, before = _up_to(found[0], job.settings.num_sweeps, job.goal(found[0])), found[1]
@@ -160,16 +161,15 @@ def _run(job: Job, directory: StageDirectory | None, watch: Watch | None, max_se
         is_late = False
         stages = walk_stages(job.warmup, setup, job.keep, chunk_steps=job.settings.chunk_sweeps, start=stage)
         for stage in stages:
-            if stage.done == 0:
-                continue
-            seconds = time.perf_counter() - started
-            if directory is not None and not setup.is_late:  # what resuming goes on from owes nothing to the clock
-                directory.save(stage, before + seconds)
-            is_stopped = watch is not None and bool(watch(job.progress(stage)))
-            is_late = max_seconds is not None and seconds >= max_seconds
+            is_late, is_stopped = clock.is_up(stage.kind, stage.done), False
+            if stage.done > 0:
+                is_late |= setup.is_late
+                if directory is not None and not setup.is_late:  # what resuming goes on from owes nothing to the clock
+                    directory.save(stage, before + clock.seconds)
+                is_stopped = watch is not None and bool(watch(job.progress(stage)))
             is_stopped, is_late = anywhere(is_stopped, is_late)
             if is_stopped:
-                return _Ending(stage, before + seconds)
+                return _Ending(stage, before + clock.seconds)
             if is_late:
                 break
         assert stage is not None
@@ -179,7 +179,7 @@ def _run(job: Job, directory: StageDirectory | None, watch: Watch | None, max_se
             continue
         decision = END if is_late else job.decision(stage)
         if decision.ends:
-            return _Ending(stage, before + time.perf_counter() - started, is_late)
+            return _Ending(stage, before + clock.seconds, is_late)
         stage = _further(stage, decision)
 
 

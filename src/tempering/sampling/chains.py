@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-from tempering._compiling import compiled_quickly
+from tempering._compiling import compiled_hastily, compiled_quickly
 from tempering._device_arrays import device_array
 from tempering._errors import InputError
 from tempering._threefry import straight_key
@@ -90,6 +90,7 @@ def run_chains(
     block_steps: int = 100,
     devices: Sequence[Any] | None = None,
     joins_chains: bool = False,
+    is_late: bool = False,
     wants_states: Callable[[int], bool] | None = None,
 ) -> Iterator[Block]:
     """Walk all chains from `first_step` to `num_steps` and yield after every `block_steps` steps.
@@ -117,6 +118,7 @@ def run_chains(
         block_steps: Steps that are folded into one record, at most `MAX_BLOCK_STEPS`.
         devices: The devices of this process to use; all by default.
         joins_chains: Whether the records of very many chains are joined by teams on the device, see `Teams`.
+        is_late: Whether there is more haste than speed: the program is then compiled hastily.
         wants_states: Whether the states after so many steps are wanted. Between processes they are much to send.
 
     Returns:
@@ -134,7 +136,7 @@ def run_chains(
     chains, parts = _placed(numbers, places), _placed(_grouped(on_host, numbers), places)
 
     is_small = platform == "cpu" and ladder.path.num_dims <= _FEW_VARIABLES
-    compiled_walk = _quickly_compiled_walk if is_small else _compiled_walk
+    compiled_walk = _hastily_compiled_walk if is_late else _quickly_compiled_walk if is_small else _compiled_walk
     if platform == "cpu":
         record = _for_each(record, lanes, places[0])
 
@@ -200,6 +202,7 @@ def _walk(platform: str, key, ladder, kernel, record, chains, states, bounds, wa
 
 _compiled_walk = eqx.filter_jit(_walk)
 _quickly_compiled_walk = compiled_quickly(_walk)
+_hastily_compiled_walk = compiled_hastily(_walk)
 
 
 def walk_chain(

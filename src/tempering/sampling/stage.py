@@ -33,6 +33,7 @@ class AbstractStageKind(eqx.Module):
     num_blocks: ClassVar[int] = 8  # into which a stage is cut, so that a drift can be seen
     is_sampling: ClassVar[bool] = False  # whether its draws count
     is_whole: ClassVar[bool] = False  # whether it must be walked to its end, even when the time is up
+    may_be_left_out: ClassVar[bool] = False  # whether a warm-up whose time is up can do without a step of it
     is_tempered: ClassVar[bool] = False  # whether chains walk over the rungs under one guess of log Z
     tries_step_sizes: ClassVar[bool] = False  # whether moves may try other step sizes here, to be tuned by
     moves_chains: ClassVar[bool] = True  # whether chains go anywhere; without it they are only weighed
@@ -130,7 +131,7 @@ class Stage:
 
     Attributes:
         kind: What is recorded, and what it is called.
-        number: Stages before this one; part of the random key.
+        number: Stages before this one that took steps; part of the random key.
         ladder: The joint law that is sampled.
         kernel: One step of a chain.
         states: Where the chains stand; leading axis: chain.
@@ -169,7 +170,8 @@ class Stage:
     ) -> "Stage":
         """The stage after this one."""
         block_steps, states = kind.block_steps(num_steps), kernel.prepared(ladder.path, states)
-        return Stage(kind, self.number + 1, ladder, kernel, states, num_steps, block_steps, warmup=self.spent())
+        number = self.number + (self.num_steps > 0)
+        return Stage(kind, number, ladder, kernel, states, num_steps, block_steps, warmup=self.spent())
 
     def spent(self) -> WarmupSummary:
         """The summary of earlier stages with what this one has cost so far."""
@@ -228,7 +230,7 @@ class Stage:
         blocks = run_chains(
             jax.random.fold_in(key, self.number), self.ladder, self.kernel, self.empty_record(keep), self.states,
             num_steps=self.num_steps, first_step=self.done, block_steps=self.block_steps,
-            joins_chains=True, wants_states=ends_chunk,
+            joins_chains=True, is_late=not self.kind.moves_chains, wants_states=ends_chunk,
         )  # fmt: skip
         stage = self
         for block in blocks:

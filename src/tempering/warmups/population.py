@@ -9,8 +9,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from tempering._logspace import log_sum_exp
+from tempering.estimators import Annealed
 from tempering.stats import ClimbSteps, systematic_picks
 
+_MIDDLE = 0.5  # of the numbers that systematic resampling may begin with, where one is as good as another
 _KEPT_FACTOR = 4  # states that are kept on the way, as a multiple of the particles
 
 
@@ -88,6 +90,24 @@ class Population(eqx.Module):
     def num_families(self) -> float:
         """1 / Σ_a W_a²: the effective number of families, which are independent."""
         return float(1 / np.sum(np.bincount(self.families, self.weights, self.num_particles) ** 2))
+
+    def estimate(self, log_z_base: float) -> Annealed:
+        """log Z of the target with its error, of particles that have reached it.
+
+        Args:
+            log_z_base: log Z of the base.
+        """
+        return Annealed(log_z_base + self.log_z[-1], self.std_error, self.log_weight_variance, self.num_families)
+
+    def weighed(self, log_weights: Float[np.ndarray, " particle"]) -> "Population":
+        """Draws of the base that are weighed by the target without a step between them, some kept at each end.
+
+        Args:
+            log_weights: log f of the target minus that of the base.
+        """
+        none = np.zeros(self.num_particles)
+        there = self.climbed(np.ones(1), ClimbSteps(log_weights[:, None], none, none.astype(np.int64)))
+        return there.keeping(self.kept, _MIDDLE)
 
     def climbed(self, betas: Float[np.ndarray, " step"], steps: ClimbSteps) -> "Population":
         """The population after a few more steps, not yet resampled.

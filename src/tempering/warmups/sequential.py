@@ -5,15 +5,17 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from tempering._compiling import compiled_quickly
+from tempering._compiling import compiled_hastily, compiled_quickly
 from tempering._continuity import is_continuous
 from tempering._device_arrays import device_array, device_full, device_zeros
 from tempering._errors import InputError, check_count
-from tempering.estimators import Annealed, bridge_sampling, controlled_bridge, rts
+from tempering.estimators import bridge_sampling, controlled_bridge, rts
 from tempering.estimators.equilibration import equilibrated
 from tempering.kernels import AbstractMove, AbstractSizedMove, ClimbUp, Position, SimulatedTempering
+from tempering.kernels.moves.carried import Carried
 from tempering.kernels.moves.stay import Stay
 from tempering.ladder import AbstractPath, AbstractTwoEndedPath, Ladder, StepLengths
 from tempering.ladder.step_lengths import root_kl_lengths
@@ -28,10 +30,18 @@ _MOST_NUMBERS = 2**22  # in the states of all particles, where chains are very m
 _ENOUGH_PARTICLES = 1000  # however large their states
 _MOST_SLOPES = 1000  # of particles at the base, which give the first step's length
 _OFFSETS = 2**30  # told apart from other uses of the key: the random numbers of resampling
+_ENDS = np.array([0.0, 1.0])  # of a path, by β
 _COUNTS = (
     "stretch_steps", "num_particles", "num_gibbs_particles", "max_steps", "min_equilibration",
     "min_gibbs_equilibration",
 )  # fmt: skip
+
+
+class AtBase(AbstractStageKind):
+    """Draws of the base before their first step: where a run looks at the clock before it compiles more."""
+
+    label: ClassVar[str] = "drawing the base"
+    may_be_left_out: ClassVar[bool] = True
 
 
 class Climbing(AbstractStageKind):
@@ -47,6 +57,7 @@ class Climbing(AbstractStageKind):
     label: ClassVar[str] = "climbing"
     num_blocks: ClassVar[int] = 1
     record: ClassVar[Any] = ClimbRecord
+    may_be_left_out: ClassVar[bool] = True
 
 
 class Correcting(AbstractTemperedKind):
@@ -54,6 +65,7 @@ class Correcting(AbstractTemperedKind):
 
     label: ClassVar[str] = "equilibrating"
     tries_step_sizes: ClassVar[bool] = False
+    may_be_left_out: ClassVar[bool] = True
 
     def empty_record(self, stage: Stage, keep: Keep) -> TemperingRecord:
         # With the bridges that `method="auto"` keeps too, this stage and sampling share one compiled program.
@@ -118,23 +130,16 @@ class SequentialStart(AbstractMeasuringWarmup):
         )
 
     def first(self, setup: Setup) -> Stage:
-        """Draws of the base, about to take their first steps."""
+        """Draws of the base."""
         most = max(_MOST_NUMBERS // setup.ladder.path.num_dims, _ENOUGH_PARTICLES)
         least = self.num_gibbs_particles if setup.move.always_accepts else self.num_particles
         num_particles = max(min(setup.num_chains, most), least)
         x = base_positions(setup.key, setup.ladder.path, np.zeros(num_particles, np.int32)).x
-        x = jax.tree.map(np.asarray, x)
-        move = setup.move
-        tuning = Tuning.at_base(move, x) if isinstance(move, AbstractSizedMove) and not move.is_tuned else None
-        kind = Climbing(Population.at_base(x), tuning)
-        some = jax.tree.map(lambda leaf: leaf[:_MOST_SLOPES], x)
-        slopes = np.asarray(_base_slopes(setup.ladder.path.with_betas(np.array([0.0, 0.5, 1.0])), some), np.float64)
-        stretch = self._stretch(setup, kind.past, float(root_kl_lengths(slopes[:, None])[0]))
-        positions = Position(x, device_zeros((num_particles,), np.int32))
-        return Stage.first(kind, *self._ready(setup, kind, positions, stretch), self.stretch_steps)
+        positions = Position(jax.tree.map(np.asarray, x), device_zeros((num_particles,), np.int32))
+        return Stage.first(AtBase(), setup.ladder, SimulatedTempering(Stay(has_carried=False)), positions, 0)
 
     def templates(self, setup: Setup) -> list[Stage]:
-        first = self.first(setup)
+        first = self._first_stretch(setup, self.first(setup))
         moves = [first.move]
         if isinstance(first.kind, Climbing) and first.kind.tuning is not None:
             moves.append(_without_factors(first.move))  # correlations may turn out not to be worth their cost
@@ -142,12 +147,25 @@ class SequentialStart(AbstractMeasuringWarmup):
         return [first, *(dataclasses.replace(setup, move=move).tempered_template(Correcting()) for move in moves)]
 
     def after(self, setup: Setup, stage: Stage) -> Stage:
-        """Climb on; then correct the guess of log Z once; then sample."""
+        """Climb; then correct the guess of log Z once; then sample. What the time was up for is left out."""
+        if stage.done == 0 and setup.is_late:
+            return _as_they_stand(stage) if isinstance(stage.kind, Correcting) else _weighed_at_base(setup, stage)
+        if isinstance(stage.kind, AtBase):
+            return self._first_stretch(setup, stage)
         if isinstance(stage.kind, Climbing):
             return self._after_stretch(setup, stage, stage.kind)
         better = stage.ladder.with_log_z(corrected_guess(stage.recording, stage.ladder))
         stage = _with_corrected_error(stage, better)
         return setup.sampling_after(stage.with_move(_refined(stage)), better, stage.states)
+
+    def _first_stretch(self, setup: Setup, stage: Stage) -> Stage:
+        x, move = stage.states.x, setup.move
+        tuning = Tuning.at_base(move, x) if isinstance(move, AbstractSizedMove) and not move.is_tuned else None
+        kind = Climbing(Population.at_base(x), tuning)
+        some = jax.tree.map(lambda leaf: leaf[:_MOST_SLOPES], x)
+        slopes = np.asarray(_base_slopes(setup.ladder.path.with_betas(np.array([0.0, 0.5, 1.0])), some), np.float64)
+        stretch = self._stretch(setup, kind.past, float(root_kl_lengths(slopes[:, None])[0]))
+        return stage.next(kind, *self._ready(setup, kind, stage.states, stretch), self.stretch_steps)
 
     def _after_stretch(self, setup: Setup, stage: Stage, kind: Climbing) -> Stage:
         rung, steps = int(np.asarray(stage.states.rung)[0]), stage.recording
@@ -207,14 +225,32 @@ class SequentialStart(AbstractMeasuringWarmup):
         rungs = rungs_by_weight(ladder, setup.num_chains)
         states = Position(past.states_near(betas[rungs]), device_array(rungs, np.int32))
         length = lengths.length(betas)
-        log_z = ladder.path.log_z_base() + past.log_z[-1]
-        annealed = Annealed(log_z, past.std_error, past.log_weight_variance, past.num_families)
         least = self.min_gibbs_equilibration if move.always_accepts else self.min_equilibration
         num_steps = max(least, round(min(self.equilibration * length.root_kl**2, self.max_steps)))
-        stage = stage.with_found(annealed=annealed, length=length)
-        if setup.is_late:  # to compile the program of sampling may take longer than all so far
-            return stage.next(Standing(), ladder, SimulatedTempering(Stay(move)), states, 1)
-        return stage.next(Correcting(), ladder, SimulatedTempering(move), states, num_steps)
+        stage = stage.with_found(annealed=past.estimate(ladder.path.log_z_base()), length=length)
+        following = stage.next(Correcting(), ladder, SimulatedTempering(move), states, num_steps)
+        return _as_they_stand(following) if setup.is_late else following
+
+
+def _as_they_stand(stage: Stage) -> Stage:
+    """The states of a stage weighed at every rung, instead of its steps: it may take long to compile their program."""
+    kernel = SimulatedTempering(Stay(has_carried=stage.states.carried is not None))
+    return dataclasses.replace(stage, num_steps=0).next(Standing(), stage.ladder, kernel, stage.states, 1)
+
+
+def _weighed_at_base(setup: Setup, stage: Stage) -> Stage:
+    """Draws of the base weighed by the target, where there was no time for a step: importance sampling."""
+    path, x = setup.ladder.path, jax.tree.map(lambda leaf: leaf[:_MOST_SLOPES], stage.states.x)
+    log_weights, carried = jax.tree.map(np.asarray, _weights_at_base(path.with_betas(_ENDS), x))
+    past = Population.at_base((x, carried)).weighed(log_weights.astype(np.float64))
+    betas, rungs = np.asarray(path.betas, np.float64), rungs_by_weight(setup.ladder, setup.num_chains)
+    x, carried = past.states_near(betas[rungs])
+    stage = dataclasses.replace(
+        stage.with_found(annealed=past.estimate(path.log_z_base())),
+        ladder=setup.ladder.with_log_z(betas * past.log_z[-1]),
+        states=Position(x, device_array(rungs, np.int32), carried),
+    )
+    return _as_they_stand(stage)
 
 
 def corrected_guess(recording: Recording, ladder: Ladder) -> np.ndarray:
@@ -283,3 +319,18 @@ def _refined(stage: Stage) -> AbstractMove:
 def _base_slopes(path: AbstractPath, x: Any) -> jax.Array:
     """d log f/dβ at the base, one state at a time: all at once they would round differently for another number."""
     return jax.lax.map(lambda state: path.slopes(state)[0], x)
+
+
+@compiled_hastily
+def _weights_at_base(path: AbstractPath, x: Any) -> tuple[jax.Array, Carried | None]:
+    """log f_1 − log f_0 of a path whose rungs are its two ends, and what states that stay carry; no gradients."""
+
+    def weighed(state):
+        if not isinstance(path, AbstractTwoEndedPath):
+            log_f = path.log_densities(state)
+            return log_f[1] - log_f[0], None
+        log_ends = jnp.stack(path.log_ends(state))
+        log_f = path.log_density_from(path.betas, log_ends)
+        return log_f[1] - log_f[0], Carried(log_ends, jnp.zeros((2, 1)))  # slopes that nobody looks at
+
+    return jax.lax.map(weighed, x)

@@ -2,6 +2,8 @@
 
 from typing import Any, ClassVar
 
+import equinox as eqx
+
 from tempering._types import Key, Rung, State
 from tempering.kernels.moves.move import AbstractMove
 from tempering.ladder import AbstractPath, MoveInfo
@@ -11,14 +13,14 @@ class Stay(AbstractMove):
     """Leaves x where it is, and what another move has evaluated there. Its program is compiled in no time.
 
     Attributes:
-        instead_of: the move whose place it takes.
+        has_carried: whether states come with what another move has evaluated there.
     """
 
-    instead_of: AbstractMove
+    has_carried: bool = eqx.field(static=True)
     always_accepts: ClassVar[bool] = True
 
     def carries(self, path: AbstractPath) -> bool:
-        return self.instead_of.carries(path)
+        return self.has_carried
 
     def carried_call(
         self, key: Key, path: AbstractPath, rung: Rung, x: State, carried: Any, *, may_be_base: bool = True
