@@ -158,6 +158,14 @@ def narrow_modes() -> Problem:
     return Problem(model, tp.Normal(np.zeros(2), 4.0), float(np.log(weights.sum())))
 
 
+def unequal_modes() -> Problem:
+    """Four normals in six dimensions, of unequal weight and width: the hot rungs hardly ever see the narrowest."""
+    signs = np.array([[1.0] * 6, [-1.0] * 6, [1.0, -1.0] * 3, [-1.0, 1.0] * 3])
+    weights, scales = np.array([1.0, 2.0, 0.5, 4.0]), np.array([0.5, 0.8, 0.6, 1.0])
+    model = tp.GaussianMixture(weights, 3.0 * signs, scales[:, None, None] ** 2 * np.eye(6))
+    return Problem(model, tp.Normal(np.zeros(6), 4.0), float(np.log(weights.sum())))
+
+
 def rosenbrock() -> Problem:
     """exp(−(1 − x)²/2 − 5 (y − x²)²), whose log Z is that of two normals."""
 
@@ -206,6 +214,7 @@ PROBLEMS = {
     "Student 2 under Student, 5-d": Kind(lambda: student(2.0, 5, tp.Student(1.5, jnp.zeros(5), 2.0))),
     "horseshoe, 12-d": Kind(horseshoe),
     "25 narrow modes": Kind(narrow_modes),
+    "four unequal modes, 6-d": Kind(unequal_modes),
     "Rosenbrock": Kind(rosenbrock),
     "RBM 64×16, digits, 1000 chains": Kind(digits_rbm, 1000),
     "Ising 8×8, 0.44, 1000 chains": Kind(lambda: ising(0.4407), 1000),

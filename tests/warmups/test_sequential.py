@@ -68,7 +68,7 @@ def test_kept_states_come_from_the_place_that_is_asked_for():
     population = Population.at_base(np.full(8, 0.0))
     for beta in (0.25, 0.5, 1.0):
         population = _climbed(population, [beta], np.zeros((8, 1))).keeping(np.full(8, beta), 0.5)
-    np.testing.assert_allclose(population.states_near(np.array([0.0, 0.26, 0.49, 1.0])), [0.0, 0.25, 0.5, 1.0])
+    np.testing.assert_allclose(population.states_near(np.array([0.0, 0.26, 0.49, 1.0]))[0], [0.0, 0.25, 0.5, 1.0])
     for _ in range(20):
         population = population.keeping(np.full(8, 1.0), 0.5)
     assert len(population.kept_betas) <= 4 * 8

@@ -18,10 +18,12 @@ from tempering.warmups.measuring import rungs_by_weight
 
 
 def _drive(warmup, ladder: tp.Ladder, num_chains: int, num_steps: int, seed: int = 0) -> list[Stage]:
-    """Every finished stage of a run."""
+    """Every finished stage of a run that took steps."""
     key, move, finished = jax.random.key(seed), tp.BlockGibbs(), []
     stage = warmup.first(Setup(key, ladder, move, num_chains))
     while True:
+        if stage.num_steps == 0:
+            stage = warmup.after(Setup(key, ladder, move, num_chains, num_steps), stage)
         blocks = tp.run_chains(
             jax.random.fold_in(key, stage.number), stage.ladder, stage.kernel, stage.empty_record(), stage.states,
             num_steps=stage.num_steps, block_steps=stage.block_steps,

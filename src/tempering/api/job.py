@@ -78,7 +78,7 @@ class Job:
 
     def answer(self, stage: Stage) -> LogZ:
         """log Z from the draws that count so far."""
-        run = TemperedRun(stage.ladder.path, stage.complete_recording)
+        run = TemperedRun(stage.ladder.path, stage.complete_recording, families=stage.families)
         return self.method.answer(run, log_z_base=self.ladder.path.log_z_base())
 
     def progress(self, stage: Stage) -> Progress:

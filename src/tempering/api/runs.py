@@ -109,7 +109,7 @@ class Runs:
 
     def _tempered(self, kind: RunKind) -> FinishedRun:
         ended = self.tempered.ended
-        run = TemperedRun(ended.ladder.path, ended.complete_recording, self.tempered.earlier)
+        run = TemperedRun(ended.ladder.path, ended.complete_recording, self.tempered.earlier, ended.families)
         return self._diagnosed(run, ended, self.tempered.seconds)
 
     def _continuous(self, kind: RunKind) -> FinishedRun:

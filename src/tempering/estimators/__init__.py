@@ -3,7 +3,7 @@
 - Tempered sampling: `rts`, `equilibrated_rts` (what `tempering.estimate` reports), `bias_corrected_rts`,
   `continuous_rts`, `ts`; `mixed` from several runs; `sd` and `rsd` from transitions; `log_likelihood` and
   `maximum_likelihood` as a check. All read `TemperingStats`, `BlockedStats` or a `Recording`.
-- One answer from several readings of a run: `auto`.
+- One answer from several readings of a run: `auto`. What chains share from their start: `with_shared_starts`.
 - From the draws at each rung: `ti`, `stepping_stone`, `bridge_sampling`, `controlled_bridge`.
 - Draws at several rungs, as `ReducedDraws`: `mbar`, `solve_mbar`, `asymptotic_covariance`, `bar`, `bar_chain`.
 - Annealing, from `AnnealWeights`: `ais`, `reverse_ais`, `raise_bound`, `raise_log_likelihood`, `Sandwich`;
@@ -51,6 +51,7 @@ from tempering.estimators.reverse import raise_bound as raise_bound
 from tempering.estimators.reverse import raise_log_likelihood as raise_log_likelihood
 from tempering.estimators.reverse import reverse_ais as reverse_ais
 from tempering.estimators.rts_after_equilibration import equilibrated_rts as equilibrated_rts
+from tempering.estimators.shared_starts import with_shared_starts as with_shared_starts
 from tempering.estimators.stationary import rsd as rsd
 from tempering.estimators.stationary import sd as sd
 from tempering.estimators.stepping import stepping_stone as stepping_stone

@@ -20,6 +20,7 @@ from tempering.estimators.mixed_guesses import mixed
 from tempering.estimators.multistate import mbar
 from tempering.estimators.reverse import raise_bound, reverse_ais
 from tempering.estimators.rts_after_equilibration import equilibrated_rts
+from tempering.estimators.shared_starts import with_shared_starts
 from tempering.estimators.stationary import rsd, sd
 from tempering.estimators.stepping import stepping_stone
 from tempering.estimators.tempered import bias_corrected_rts, continuous_rts, ts
@@ -48,11 +49,13 @@ class TemperedRun:
         path: The path that was sampled.
         recording: What the run kept.
         earlier: The statistics of the warm-up's tempered stages, each with its own Ẑ.
+        families: The particle that the start of each chain descends from; None where starts are independent.
     """
 
     path: AbstractPath
     recording: Recording
     earlier: tuple[BlockedStats, ...] = ()
+    families: tuple[int, ...] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,6 +92,11 @@ def _applied(estimator: Callable[..., LogZ], read: Callable[[Any], Any]) -> Call
     return lambda run, **base: estimator(read(run), **base)
 
 
+def _tempered(estimator: Callable[..., LogZ], read: Callable[[TemperedRun], Any]) -> Callable[..., LogZ]:
+    """The same for a tempered run, with the error that chains share from their starts."""
+    return lambda run, **base: with_shared_starts(estimator(read(run), **base), run.families)
+
+
 def _arrays(*names: str) -> Callable[[Any], list[np.ndarray]]:
     """The arrays of a run by their dotted names."""
     return lambda run: [attrgetter(name)(run) for name in names]
@@ -96,13 +104,13 @@ def _arrays(*names: str) -> Callable[[Any], list[np.ndarray]]:
 
 def _from_recording(name: str, estimator: Callable[..., LogZ], *fields: str, keep: Keep = JUST_RTS) -> Method:
     """A method that reads all that a tempered run kept."""
-    answer = _applied(estimator, attrgetter("recording"))
+    answer = _tempered(estimator, attrgetter("recording"))
     return Method(name, RunKind.TEMPERED, answer, _arrays(*(f"recording.{field}" for field in fields)), keep)
 
 
 def _from_stats(name: str, estimator: Callable[..., LogZ], field: str, keep: Keep = JUST_RTS, errs: str = "") -> Method:
     """A method that reads some sums of a tempered run after equilibration."""
-    answer = _applied(estimator, lambda run: equilibrated(run.recording.stats))
+    answer = _tempered(estimator, lambda run: equilibrated(run.recording.stats))
     return Method(name, RunKind.TEMPERED, answer, _arrays(f"recording.stats.{field}"), keep, errs)
 
 

@@ -88,6 +88,7 @@ def _summary(saved: dict[str, Any]) -> WarmupSummary:
         annealed=None if annealed is None else Annealed(**annealed),
         length=None if length is None else PathLength(**length),
         is_equilibrated=saved["is_equilibrated"],
+        families=None if saved["families"] is None else tuple(saved["families"]),
         num_steps=saved["num_steps"],
         evaluations=Evaluations(*saved["evaluations"]),
     )

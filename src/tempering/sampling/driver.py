@@ -107,10 +107,8 @@ def _parties(stages: dict[int, Stage]) -> list[list[int]]:
 def _walk_party(
     stages: list[Stage], keys: list[Key], keep: Keep, chunk_steps: int | None, num_runs: int
 ) -> Iterator[list[Stage]]:
-    if stages[0].is_finished:  # all of them are, and there is nothing to compile
-        return
     if num_runs == 1 or jax.default_backend() == "cpu":
         for stage in stages[0].walk(keys[0], keep, chunk_steps):
             yield [stage]
-    else:
+    elif not stages[0].is_finished:  # all of them are, or none
         yield walk_together(stages, keys, keep, size=num_runs)

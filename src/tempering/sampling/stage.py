@@ -114,6 +114,7 @@ class WarmupSummary:
         annealed: The estimate of an annealing pass, kept as an independent check.
         length: The length of the path, and of the longest step on it, where a pass has measured it.
         is_equilibrated: Whether the warm-up met its own stopping rule.
+        families: The particle of a pass that the start of each chain descends from, where some descend from one.
         num_steps: Steps per chain in earlier stages.
         evaluations: Evaluations of the density and of its gradient in earlier stages, of all chains together.
     """
@@ -121,6 +122,7 @@ class WarmupSummary:
     annealed: Annealed | None = None
     length: PathLength | None = None
     is_equilibrated: bool = True
+    families: tuple[int, ...] | None = None
     num_steps: int = 0
     evaluations: Evaluations = NO_EVALUATIONS
 
@@ -222,6 +224,8 @@ class Stage:
 
     def walk(self, key: Key, keep: Keep = JUST_RTS, chunk_steps: int | None = None) -> Iterator["Stage"]:
         """The rest of this stage: itself further on, after at least every `chunk_steps` steps, and at its end."""
+        if self.is_finished:  # nothing is compiled for it
+            return
         chunk = self.num_steps if chunk_steps is None else -(-chunk_steps // self.block_steps) * self.block_steps
 
         def ends_chunk(done: int) -> bool:
@@ -259,6 +263,12 @@ class Stage:
     def complete_recording(self) -> Any:
         """What was kept, with the rest of the tours where that was walked: what estimators take."""
         return self.recording if self.rest is None else self.recording.with_tours_finished(self.rest.recording)
+
+    @property
+    def families(self) -> tuple[int, ...] | None:
+        """The particle that the start of each chain descends from; None where chains begin at the base."""
+        begins_at_base = isinstance(self.kind, Sampling) and self.kind.has_whole_tours
+        return None if begins_at_base else self.warmup.families
 
     def diagnosis(self, log_z_base: float) -> Diagnosis:
         """What this stage's draws, the annealing pass and the warm-up's own rule say of the answer."""

@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from tempering._types import Key
 from tempering.diagnosis import Diagnosis, diagnose
-from tempering.estimators import LogZ, equilibrated_rts
+from tempering.estimators import LogZ, equilibrated_rts, with_shared_starts
 from tempering.estimators.equilibration import equilibrated
 from tempering.kernels import BlockGibbs
 from tempering.ladder import Ladder
@@ -72,7 +72,8 @@ def find_anew(key: Key, ladder: Ladder, num_chains: int, warmup: AnnealedStart) 
             continue
         diagnosis = diagnose(stage.recording)
         if diagnosis.verdict.is_good or stage.is_finished:
-            answer, stats = equilibrated_rts(stage.recording), equilibrated(stage.recording.stats)
+            answer = with_shared_starts(equilibrated_rts(stage.recording), stage.families)
+            stats = equilibrated(stage.recording.stats)
             num_sweeps = stage.warmup.num_steps + stage.done
             return Anchor(answer, diagnosis, stage.ladder, stage.states, stats, num_sweeps)
     raise AssertionError("a run ends with sampling")

@@ -24,6 +24,7 @@ class Population(eqx.Module):
         log_z: log Z(β) − log Z(0) at each of them, from the weights.
         kept: States from all along the way, from which chains start later.
         kept_betas: The inverse temperature of each kept state.
+        kept_families: The draw of the base that each kept state descends from.
         stride: Every how many-th particle is kept.
         log_increments: What each step added to the log weight of each particle.
         log_weights: The log weights since the last resampling, with mean weight 1.
@@ -34,6 +35,7 @@ class Population(eqx.Module):
     log_z: Float[np.ndarray, " place"]
     kept: Any
     kept_betas: Float[np.ndarray, " kept"]
+    kept_families: Int[np.ndarray, " kept"]
     stride: int
     log_increments: Float[np.ndarray, "particle step"]
     log_weights: Float[np.ndarray, " particle"]
@@ -46,9 +48,9 @@ class Population(eqx.Module):
         Args:
             x: The states; leading axis: particle.
         """
-        num = jax.tree.leaves(x)[0].shape[0]
-        kept = jax.tree.map(np.asarray, x)
-        return cls(np.zeros(1), np.zeros(1), kept, np.zeros(num), 1, np.zeros((num, 0)), np.zeros(num), np.arange(num))
+        num, kept = jax.tree.leaves(x)[0].shape[0], jax.tree.map(np.asarray, x)
+        families, none = np.arange(num), np.zeros(num)
+        return cls(np.zeros(1), np.zeros(1), kept, none, families, 1, np.zeros((num, 0)), none, families)
 
     @property
     def beta(self) -> float:
@@ -161,15 +163,20 @@ class Population(eqx.Module):
         picks = systematic_picks(self.weights, num_new, offset)
         kept = jax.tree.map(lambda old, new: np.concatenate([old, np.asarray(new)[picks]]), self.kept, x)
         betas, stride = np.concatenate([self.kept_betas, np.full(num_new, self.beta)]), self.stride
+        families = np.concatenate([self.kept_families, self.families[picks]])
         if len(betas) > _KEPT_FACTOR * self.num_particles:
-            kept, betas, stride = jax.tree.map(lambda leaf: leaf[::2], kept), betas[::2], 2 * stride
-        return dataclasses.replace(self, kept=kept, kept_betas=betas, stride=stride)
+            kept, stride = jax.tree.map(lambda leaf: leaf[::2], kept), 2 * stride
+            betas, families = betas[::2], families[::2]
+        return dataclasses.replace(self, kept=kept, kept_betas=betas, kept_families=families, stride=stride)
 
-    def states_near(self, betas: Float[np.ndarray, " chain"]) -> Any:
+    def states_near(self, betas: Float[np.ndarray, " chain"]) -> tuple[Any, Int[np.ndarray, " chain"]]:
         """A kept state for each chain from the nearest place on the way; the states of a place are used in turn.
 
         Args:
             betas: The inverse temperature at which each chain starts.
+
+        Returns:
+            The states, and the family of each.
         """
         places = np.unique(self.kept_betas)
         at_log = np.searchsorted(self.betas, places)  # nearest in steps, which are of equal length, not in β
@@ -180,4 +187,4 @@ class Population(eqx.Module):
             chains, there = np.flatnonzero(nearest == place), np.flatnonzero(self.kept_betas == places[place])
             evenly = np.linspace(0, len(there), len(chains), endpoint=False).astype(np.int64)
             picks[chains] = there[evenly]
-        return jax.tree.map(lambda leaf: leaf[picks], self.kept)
+        return jax.tree.map(lambda leaf: leaf[picks], self.kept), self.kept_families[picks]

@@ -223,11 +223,13 @@ class SequentialStart(AbstractMeasuringWarmup):
         if kind.tuning is not None and isinstance(move, AbstractSizedMove):
             move = _with_flow(move.with_schedule(kind.tuning.schedule(betas)), ladder.path, kind.tuning)
         rungs = rungs_by_weight(ladder, setup.num_chains)
-        states = Position(past.states_near(betas[rungs]), device_array(rungs, np.int32))
+        x, families = past.states_near(betas[rungs])
+        states = Position(x, device_array(rungs, np.int32))
         length = lengths.length(betas)
         least = self.min_gibbs_equilibration if move.always_accepts else self.min_equilibration
         num_steps = max(least, round(min(self.equilibration * length.root_kl**2, self.max_steps)))
-        stage = stage.with_found(annealed=past.estimate(ladder.path.log_z_base()), length=length)
+        annealed = past.estimate(ladder.path.log_z_base())
+        stage = stage.with_found(annealed=annealed, length=length, families=tuple(families.tolist()))
         following = stage.next(Correcting(), ladder, SimulatedTempering(move), states, num_steps)
         return _as_they_stand(following) if setup.is_late else following
 
@@ -244,7 +246,7 @@ def _weighed_at_base(setup: Setup, stage: Stage) -> Stage:
     log_weights, carried = jax.tree.map(np.asarray, _weights_at_base(path.with_betas(_ENDS), x))
     past = Population.at_base((x, carried)).weighed(log_weights.astype(np.float64))
     betas, rungs = np.asarray(path.betas, np.float64), rungs_by_weight(setup.ladder, setup.num_chains)
-    x, carried = past.states_near(betas[rungs])
+    (x, carried), _ = past.states_near(betas[rungs])
     stage = dataclasses.replace(
         stage.with_found(annealed=past.estimate(path.log_z_base())),
         ladder=setup.ladder.with_log_z(betas * past.log_z[-1]),
