@@ -3,12 +3,13 @@
 import importlib.metadata
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import tempering as tp
-from tempering._compiling import compiled_quickly
+from tempering._compiling import compiled_hastily, compiled_quickly
 
 BETAS = np.array([0.0, 1.0])
 DENSITY = tp.LogDensity(lambda x: -x @ x, tp.Normal(np.zeros(2))).path(None, BETAS)
@@ -30,3 +31,16 @@ def test_only_versions_that_know_an_option_are_given_it(version, options, monkey
 
 def test_a_quickly_compiled_function_takes_what_is_no_array_too():
     assert compiled_quickly(lambda x, word: (x + 1, word))(jnp.float32(1), "as it is") == (2.0, "as it is")
+
+
+@pytest.mark.parametrize(("platform", "options"), [("cpu", {"xla_backend_optimization_level": 0}), ("gpu", None)])
+def test_programs_are_compiled_hastily_on_a_cpu_alone(platform, options, monkeypatch):
+    """Kills: an option that was never tried on a GPU."""
+    monkeypatch.setattr(jax, "default_backend", lambda: platform)
+    monkeypatch.setattr(eqx, "filter_jit", lambda function, **how: lambda *args: how.get("compiler_options"))
+    assert compiled_hastily(lambda *args: None)(jnp.zeros(3)) == options
+
+
+def test_a_hastily_compiled_function_gives_the_same_up_to_rounding():
+    x = jnp.linspace(-3.0, 3.0, 50)
+    np.testing.assert_allclose(compiled_hastily(lambda x: jnp.tanh(x) * x + 1)(x), jnp.tanh(x) * x + 1, rtol=1e-6)

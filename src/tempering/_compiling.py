@@ -37,7 +37,7 @@ def compiled_quickly(function: Callable[..., Any]) -> Any:
 
 
 def compiled_hastily(function: Callable[..., Any]) -> Any:
-    """As `eqx.filter_jit`, compiled in half of the time, to a slow program: for what runs once, where time is up.
+    """As `eqx.filter_jit`, compiled in half of the time on a CPU, to a slow program: for what runs once, in haste.
 
     Numbers may round in another way than in a program that is compiled as usual.
 
@@ -45,7 +45,13 @@ def compiled_hastily(function: Callable[..., Any]) -> Any:
         function: Of arrays and other things, as `eqx.filter_jit` takes it.
     """
     how: dict[str, Any] = {"compiler_options": {"xla_backend_optimization_level": 0}}
-    return eqx.filter_jit(function, **how)
+    usual, hasty = eqx.filter_jit(function), eqx.filter_jit(function, **how)
+
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        return hasty(*args) if jax.default_backend() == "cpu" else usual(*args)
+
+    return call
 
 
 def _has_gibbs_sweeps(part: Any) -> bool:
