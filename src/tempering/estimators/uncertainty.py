@@ -187,7 +187,8 @@ class Errors:
         bias: The bias of the logarithm of a ratio (Section 2.5).
         num_groups: The number of groups of chains.
         skewing: The factor by which the standard error counts the skewness of chains: as much wider is the interval.
-        families: The error from the scatter of families of chains, whose starts descend from one particle each.
+        families: The error from the scatter of families of chains, whose starts descend from one particle each; None
+            where starts are independent.
     """
 
     chains: float
@@ -197,7 +198,7 @@ class Errors:
     bias: float
     num_groups: int = 0
     skewing: float = 1.0
-    families: float = np.nan
+    families: float | None = None
 
     def total(self, of_chains: HostPerRung, drift: HostPerRung, bias: HostPerRung) -> HostPerRung:
         """The standard error at every rung, all parts together; it is widened if it is disputed."""
