@@ -86,6 +86,24 @@ def test_what_there_is_no_time_for_is_left_out(monkeypatch, tmp_path, model, kin
     assert (again.log_z, again.std_error) == (whole.log_z, whole.std_error)
 
 
+def test_a_late_run_with_a_goal_ends_too(monkeypatch):
+    """Kills: states that stand and are weighed again and again, until their error is small."""
+    monkeypatch.setattr(estimation, "Clock", UpBefore)
+    late = tp.estimate(DENSITY, num_chains=20, num_rungs=6, seed=3, target_error=1e-3, max_seconds=60)
+    assert late.is_complete
+    assert late.num_sweeps == 1
+
+
+def test_stages_without_steps_do_not_count():
+    """Guards the bits: the number of a stage is part of its random key."""
+    job = estimation.Job(DENSITY, None, estimation.Settings(**HOW))
+    first = SequentialStart().first(job.setup())
+    second = SequentialStart().after(job.setup(), first)
+    assert (first.number, first.num_steps, first.is_finished) == (0, 0, True)
+    assert isinstance(second.kind, Climbing)
+    assert second.number == 0
+
+
 @pytest.mark.parametrize("move", [None, tp.RandomWalk()], ids=["HMC", "random walk"])
 def test_draws_of_the_base_are_weighed_where_there_is_no_time_for_a_step(monkeypatch, move):
     """f is 3 times the base here, and everything is exact: each weight is 3.
