@@ -118,7 +118,7 @@ def run_chains(
         block_steps: Steps that are folded into one record, at most `MAX_BLOCK_STEPS`.
         devices: The devices of this process to use; all by default.
         joins_chains: Whether the records of very many chains are joined by teams on the device, see `Teams`.
-        is_late: Whether there is more haste than speed: the program is then compiled hastily.
+        is_late: Whether the time of the run is up: the program is then compiled hastily.
         wants_states: Whether the states after so many steps are wanted. Between processes they are much to send.
 
     Returns:
