@@ -4,8 +4,9 @@ import time
 
 from tempering.sampling import AbstractStageKind
 
-_TIMES_LONGER = 2  # times the longest stretch so far, mostly compiling: what a new program is expected to take
-_MOST_OVER = 1.8  # times the time allowed: by then a new program must be expected to be done, or it is left out
+# A stage is left out if its program, by this guess of how long it takes, would be ready later than this.
+_TIMES_LONGER = 2  # a new program than the longest stretch so far, which is mostly compiling
+_MOST_OVER = 1.8  # times the time allowed: what a run may take with what is under way when it is up
 
 
 class Clock:
