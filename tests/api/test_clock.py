@@ -94,6 +94,20 @@ def test_a_late_run_with_a_goal_ends_too(monkeypatch):
     assert late.num_sweeps == 1
 
 
+def test_an_answer_without_tempered_chains_claims_no_more_than_its_particles(monkeypatch):
+    """A normal of scale 0.01 in ten dimensions, seen from scale 1: one draw of the base has all of the weight.
+
+    Kills: the scatter of copies of that draw for the error, 0.3 where the answer is a hundred nats off and more.
+    """
+    monkeypatch.setattr(estimation, "Clock", UpBefore)
+    narrow = tp.LogDensity(lambda x: -0.5 * jnp.sum((x / 0.01) ** 2), tp.Normal(jnp.zeros(10), 1.0))
+    late = tp.estimate(narrow, max_seconds=60, **HOW)
+    assert late.annealed.num_families < 2
+    off = abs(late.log_z - 5 * np.log(2 * np.pi * 0.01**2))
+    assert 100 < off < 2 * late.std_error
+    assert late.log_z_by_rung.std_errors[0] == 0
+
+
 def test_stages_without_steps_do_not_count():
     """Guards the bits: the number of a stage is part of its random key."""
     job = estimation.Job(DENSITY, None, estimation.Settings(**HOW))

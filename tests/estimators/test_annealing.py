@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.special import logsumexp
+from scipy.special import logsumexp, ndtri
 
 import checks
 import exact
@@ -438,3 +438,16 @@ def _passes(ladder, kernel, starts, block_steps=MAX_BLOCK_STEPS) -> AnnealWeight
         new = block.record.on_host()
         weights = new if weights is None else weights.then(new)
     return weights
+
+
+def test_a_pass_alone_claims_its_bias_and_what_few_families_can_tell():
+    """With one degree of freedom Student's law is Cauchy's: 3e-5 of it is beyond cot(3e-5 π), of a normal beyond 4.01.
+
+    Kills: a bias of σ² or none, families that are not counted, no error where no pass has a weight.
+    """
+    cauchy = 1 / np.tan(3e-5 * np.pi) / -ndtri(3e-5)
+    for num_families, widening in ((None, 1.0), (2.0, cauchy), (1e9, 1.0)):
+        check = tp.estimators.Annealed(0.0, 0.3, 1.6, num_families)
+        assert check.widened_error == pytest.approx(0.3 * widening, rel=1e-4)
+        assert check.error_alone == pytest.approx(np.hypot(0.3 * widening, 0.8), rel=1e-4)
+    assert tp.estimators.Annealed(0.0, 0.3, np.nan).error_alone == 0.3

@@ -182,6 +182,15 @@ def test_of_very_many_particles_every_so_many_th_teaches():
     np.testing.assert_allclose(learned.scales[-1], x[::2].std(axis=0), rtol=1e-6)
 
 
+def test_a_particle_that_has_all_of_the_weight_teaches_no_scale():
+    """Kills: the scale of what the others weigh, 1e-50 and less, which is 0 in single precision."""
+    x = np.random.default_rng(2).normal(size=(50, 2)).astype(np.float32)
+    tuning, weights = Tuning.at_base(tp.HMC(), x), np.append(1.0, np.full(49, 1e-90))
+    learned = tuning.after(tp.HMC(), 1.0, 0.0, x, weights)
+    np.testing.assert_array_equal(learned.scales[1], tuning.scales[0])
+    assert np.all(np.asarray(learned.schedule(np.linspace(0, 1, 7)).scales) > 0)  # a division by 0 is an error here
+
+
 def test_steps_that_are_never_accepted_stay_long_enough_to_be_numbers():
     """After 300 stretches e^(−0.9 · 300) would be 0 in single precision. Kills: step sizes without a lower bound."""
     x = np.random.default_rng(2).normal(size=(50, 2)).astype(np.float32)

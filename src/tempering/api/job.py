@@ -79,7 +79,10 @@ class Job:
     def answer(self, stage: Stage) -> LogZ:
         """log Z from the draws that count so far."""
         run = TemperedRun(stage.ladder.path, stage.complete_recording, families=stage.families)
-        return self.method.answer(run, log_z_base=self.ladder.path.log_z_base())
+        answer, annealed = self.method.answer(run, log_z_base=self.ladder.path.log_z_base()), stage.warmup.annealed
+        if stage.kind.moves_chains or annealed is None:
+            return answer
+        return answer.with_least_error(annealed.error_alone)  # copies of particles scatter less than particles err
 
     def progress(self, stage: Stage) -> Progress:
         """Where the run stands."""

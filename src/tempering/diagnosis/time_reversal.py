@@ -30,19 +30,19 @@ def captured(tours: Tours, num_sweeps: int) -> Finding | None:
     """
     first, last = tours.at_target_when_cut()
     rises = last - first
-    is_late = (rises > 0)[np.argsort(-np.abs(rises), kind="stable")][: np.count_nonzero(rises)]
-    odds = log_odds(is_late)
+    is_at_end = (rises > 0)[np.argsort(-np.abs(rises), kind="stable")][: np.count_nonzero(rises)]
+    odds = log_odds(is_at_end)
     most = int(odds.argmax())
     if not odds[most] > np.log(MAX_ODDS):
         return None
-    num_late = int(is_late[:most].sum())
-    seen = f"of the {most} chains that are away from the base for longest at either end of the run, {num_late} are so"
+    num_at_end = int(is_at_end[:most].sum())
+    seen = f"of the {most} chains that are away from the base for longest at either end of the run, {num_at_end} are so"
     return Finding(
         Verdict.CAPTURED, f"{seen} at its end; in equilibrium it would be half of them", twice_as_many(num_sweeps)
     )
 
 
-def log_odds(is_late: Bool[np.ndarray, " chain"]) -> Float[np.ndarray, " number"]:
+def log_odds(is_at_end: Bool[np.ndarray, " chain"]) -> Float[np.ndarray, " number"]:
     """The log odds against fair coins after 0, 1, 2, … of these, for coins that say yes too often.
 
     They are the likelihood ratio with the coin's bias p uniform on [1/2, 1],
@@ -53,12 +53,12 @@ def log_odds(is_late: Bool[np.ndarray, " chain"]) -> Float[np.ndarray, " number"
     probability 1/M at most (Ville 1939).
 
     Args:
-        is_late: What each coin said.
+        is_at_end: What each coin said.
 
     Returns:
         One number more than there are coins.
     """
-    yes = np.concatenate([[0], np.cumsum(is_late)])
+    yes = np.concatenate([[0], np.cumsum(is_at_end)])
     no = np.arange(len(yes)) - yes
     above_half = log_or_minus_inf(betainc(no + 1, yes + 1, 0.5))  # the share of p > 1/2 after them
     return (yes + no + 1) * np.log(2) + betaln(yes + 1, no + 1) + above_half

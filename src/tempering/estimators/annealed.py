@@ -112,9 +112,7 @@ class Annealed:
     def disagreement(self, answer: LogZ) -> float:
         """The standard errors between this check and an answer, as far as its bias cannot explain the difference.
 
-        Annealing with log weights of standard deviation σ may be too low by σ²/2. An error from a few families is
-        itself known poorly. It is widened by as much as Student's law is wider than a normal one where chance is
-        excluded.
+        Annealing with log weights of standard deviation σ may be too low by σ²/2. Its error is `widened_error`.
 
         Args:
             answer: Another estimate of the same log Z.
@@ -123,12 +121,23 @@ class Annealed:
         if abs(gap) <= rounding_of(answer.log_z):
             return 0.0  # as where the base is the target, and both errors are 0
         excused = min(max(gap, 0.0), self.log_weight_variance / 2)
-        std_error = np.hypot(answer.std_error, self.std_error * self._widening())
+        std_error = np.hypot(answer.std_error, self.widened_error)
         if np.isinf(std_error):
             return 0.0  # of a rung that was not reached the answer is infinite too
         return float(abs(gap - excused) / std_error) if std_error > 0 else np.inf
 
-    def _widening(self) -> float:
+    @property
+    def widened_error(self) -> float:
+        """The standard error, wider if it comes from a few families and is itself known poorly.
+
+        It is widened by as much as Student's law is wider than a normal one where chance is excluded.
+        """
         if self.num_families is None:
-            return 1.0
-        return float(stdtrit(max(self.num_families - 1, 1.0), 1 - _BY_CHANCE) / ndtri(1 - _BY_CHANCE))
+            return self.std_error
+        widening = stdtrit(max(self.num_families - 1, 1.0), 1 - _BY_CHANCE) / ndtri(1 - _BY_CHANCE)
+        return float(self.std_error * widening)
+
+    @property
+    def error_alone(self) -> float:
+        """What can be claimed where no tempered chain checks the pass: `widened_error`, and a bias of σ²/2 with it."""
+        return float(np.hypot(self.widened_error, np.nan_to_num(self.log_weight_variance) / 2))

@@ -91,6 +91,15 @@ class LogZ:
         """
         return cls.from_uncertainty(method, np.full(num_rungs, np.nan), Uncertainty.unknown(num_rungs), findings)
 
+    def with_least_error(self, least: float) -> "LogZ":
+        """The same values with standard errors of at least this size at every rung but the base.
+
+        Args:
+            least: The smallest standard error that can be claimed.
+        """
+        std_errors = np.append(self.std_errors[:1], np.maximum(self.std_errors[1:], least))
+        return dataclasses.replace(self, std_errors=std_errors, errors=None)
+
     @property
     def log_z(self) -> float:
         """log Z of the target."""

@@ -108,6 +108,10 @@ class AbstractPath(eqx.Module):
         """
         return False
 
+    def on_cpu(self) -> "AbstractPath":
+        """The same densities in the form that is fastest on a CPU, for use inside jit; by default the path itself."""
+        return self
+
     def on_gpu(self) -> "AbstractPath":
         """The same densities in the form that is fastest on a GPU, for use inside jit; by default the path itself."""
         return self

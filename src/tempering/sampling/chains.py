@@ -188,9 +188,9 @@ def walk_some(platform: str, key, ladder, kernel, numbers, places, states, bound
 def _walk(platform: str, key, ladder, kernel, record, chains, states, bounds, walk: WalkChain | None = None):
     """The groups of chains of one part, one after the other."""
     walk = walk_chain if walk is None else walk
-    if platform != "cpu":
-        is_small = chains.shape[1] * ladder.path.num_rungs <= _MOST_ROWS
-        ladder = dataclasses.replace(ladder, path=ladder.path.on_gpu(), writes_rows=is_small)
+    path = ladder.path.on_cpu() if platform == "cpu" else ladder.path.on_gpu()
+    is_small = platform != "cpu" and chains.shape[1] * path.num_rungs <= _MOST_ROWS
+    ladder = dataclasses.replace(ladder, path=path, writes_rows=is_small)
 
     def one_chain(record, chain, state):
         return walk(jax.random.fold_in(straight_key(key), chain), ladder, kernel, record, state, bounds)

@@ -66,8 +66,8 @@ def walk_together(
 def _walk(platform: str, keys, stack, axes, states, bounds):
     def one_run(key, parts, states):
         ladder, kernel, record = parts
-        if platform != "cpu":
-            ladder = dataclasses.replace(ladder, path=ladder.path.on_gpu())
+        path = ladder.path.on_cpu() if platform == "cpu" else ladder.path.on_gpu()
+        ladder = dataclasses.replace(ladder, path=path)
 
         def one_chain(chain, state):
             return walk_chain(jax.random.fold_in(key, chain), ladder, kernel, record, state, bounds)

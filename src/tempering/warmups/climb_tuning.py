@@ -19,6 +19,7 @@ _MEMORY = 0.6  # share of the correlations that comes from earlier places
 _WORTHWHILE = 4.0  # condition number of the correlations below which no factor is used
 _GAIN = 1.0  # of log ε per acceptance probability, after each stretch
 _SHORTEST = 1e-6  # step in units of the scales: a shorter one hardly moves x in single precision
+_NARROWEST = 1e-6  # scale in units of the one before: a narrower one is of weights that one particle has alone
 _FAR_OUT = 6.0  # standard deviations, as the quartiles have them; normal states are never so far from their median
 _MOST_ROWS = 10_000  # states that scales and correlations are learned from, where there are more
 _QUARTILES_APART = 1.349  # standard deviations of a normal law
@@ -118,7 +119,7 @@ class Tuning(eqx.Module):
         centred = drawn_in - mean
         scale = np.sqrt(weights @ centred**2)
         previous = self.scales[-1] if len(self.scales) else np.ones_like(scale)
-        scale = np.where(scale > 0, scale, previous) if has_scale else np.ones_like(scale)
+        scale = np.where(scale > _NARROWEST * previous, scale, previous) if has_scale else np.ones_like(scale)
         correlation, factor = self.correlation, np.zeros((0, 0))
         if len(correlation):
             standard = centred / scale
