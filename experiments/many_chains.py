@@ -2,7 +2,8 @@
 
     python experiments/many_chains.py [--seeds 100] [--jobs 1] [--only "1000 chains × 1000"]
 
-Prints a table and writes benchmarks/results/many_chains.json. Meant for a GPU. Seeds start at 6000, apart from those on
+Prints a table and writes benchmarks/results/many_chains.json. Meant for a GPU; with several jobs, a study that was cut
+short goes on after the last run that was done. Seeds start at 6000, apart from those on
 which anything was chosen.
 """
 
@@ -42,15 +43,15 @@ def main() -> None:
 
 
 def runs_of(seeds: range, file: Path | None, only: str) -> dict[str, list[dict[str, Any]]]:
-    """All runs by setting. What there is goes to the file after each, so that a study that is cut short leaves it."""
+    """All runs by setting. What there is goes to the file after each, and what is there already is not run again."""
     rbm, base = tp.load(repeats.DATA / "rbm_mnist_cd25_500.npz"), repeats.mnist_base()
-    rows: dict[str, list[dict[str, Any]]] = {}
+    rows: repeats.Rows = repeats.parse(file) if file is not None and file.exists() else {}
     for num_chains, num_sweeps in SETTINGS:
         name = f"{num_chains} chains × {num_sweeps} sweeps"
         if not name.startswith(only):
             continue
         part = rows.setdefault(name, [])
-        for seed in seeds:
+        for seed in seeds[len(part) :]:
             result = tp.estimate(
                 rbm, base, seed=seed, num_chains=num_chains, num_sweeps=num_sweeps, progress=False
             )  # fmt: skip

@@ -329,8 +329,9 @@ def by_processes(
 
 
 def dump(file: Path, rows: dict[str, Any]) -> None:
-    """Rows of a part of a study, with the code and the machine that made them, for who puts them together."""
-    file.write_text(json.dumps({"rows": rows, "code": ages.code_record(), "machine": machine()}))
+    """Rows of a part of a study, with the code and the machines that made them, for who puts them together."""
+    code, machines = {*ages.code_record().split(), *_used_by_parts}, {machine(), *_machines_of_parts}
+    file.write_text(json.dumps({"rows": rows, "code": " ".join(sorted(code)), "machine": "; ".join(sorted(machines))}))
 
 
 def parse(file: Path) -> dict[str, Any]:

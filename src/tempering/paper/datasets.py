@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import platformdirs
 
 from tempering._errors import InputError
 
@@ -104,6 +103,8 @@ def digest_of(arrays: Mapping[str, np.ndarray]) -> str:
 
 def default_directory() -> Path:
     """Where data are kept unless told otherwise, by the custom of the platform."""
+    import platformdirs  # only where data are fetched
+
     return platformdirs.user_cache_path("tempering", appauthor=False) / "data"
 
 
