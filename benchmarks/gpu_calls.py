@@ -5,8 +5,8 @@
 The second call compiles nothing. Each pair of calls has a process of its own, so that the peak of the host's memory is
 its own too; that of a process of JAX which multiplies two small matrices is recorded beside it. JAX reserves no memory
 of the GPU in advance: for three quarters of a large one the driver's tables alone take gigabytes of the host's. Without
-names the four calls of very many chains are timed. With `--profile` a third one runs under Python's profiler, whose longest entries
-are printed. Writes benchmarks/results/gpu_calls.json, or another file.
+names the four calls of very many chains are timed. With `--profile` a third one runs under Python's profiler, whose
+longest entries are printed. Writes benchmarks/results/gpu_calls.json, or another file.
 """
 
 import argparse

@@ -92,8 +92,8 @@ def rmse_time(content: dict[str, Any]) -> Table:
         "Salakhutdinov's 784×500 RBM, repeats of 100 chains, the warm-up included. Ours starts from the data's "
         f"frequencies, and goes on until its error is {content['target']} and its verdict good, or to the end of the "
         f"default length: {sum(row['verdict'] == 'good' for row in ours)} of {len(ours)} runs were good before that. "
-        "rbms has one base, the model without weights. Time to the RMSE is read off by its square, which falls as one over the time.\n\n"
-        f"**Our place.** {told}"
+        "rbms has one base, the model without weights. Time to the RMSE is read off by its square, which falls as one "
+        f"over the time.\n\n**Our place.** {told}"
     )
     return "Seconds to an RMSE of 0.1, beside rbms", text, header, rows
 
