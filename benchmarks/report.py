@@ -570,8 +570,9 @@ def gpu_calls() -> str:
     ]
     text = (
         "Whole calls of `estimate`: the first one compiles, the second one does not. Memory is the peak of its "
-        "process, and of one in which JAX alone multiplies two small matrices. The posterior is a linear regression, "
-        "whose evidence is known."
+        "process, and of one in which JAX alone multiplies two small matrices, with "
+        "`XLA_PYTHON_CLIENT_PREALLOCATE=false`: JAX would otherwise reserve three quarters of the GPU's memory, whose "
+        "tables take memory of the host's. The posterior is a linear regression, whose evidence is known."
     )
     header = ["", "sweeps", "first call, s", "second call, s", "host memory, GB", "of JAX alone, GB", "verdict",
               "error of log Z"]  # fmt: skip
