@@ -45,7 +45,7 @@ def test_the_first_look_grows_with_the_square_of_the_length(root_kl, look):
     """2.1 × 30.1² = 1902.6. Kills: another factor, no square, no least length, rounding down."""
     length = PathLength(root_kl=root_kl, barrier=1.0, longest_step=1.0)
     assert first_look(length) == look
-    assert Goal.from_settings(None, None, None, length) == Goal(0.1, max(5000, 20 * look))
+    assert Goal.from_settings(None, None, None, length) == Goal(0.1, max(5000, 40 * look))
     assert first_look(None) == 1000
 
 

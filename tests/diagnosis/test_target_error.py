@@ -353,9 +353,9 @@ def test_a_budget_that_is_spent():
 
 
 def test_the_default_budget():
-    """Guards a bound where none was given: 20 times the first look, at least 5000. Kills: either of the two alone."""
-    assert Goal.from_settings(1e-6, 2, None) == Goal.from_settings(1e-6, 250, None) == Goal(1e-6, 5000)
-    assert Goal.from_settings(1e-6, 251, None) == Goal(1e-6, 5020)
+    """Guards a bound where none was given: 40 times the first look, at least 5000. Kills: either of the two alone."""
+    assert Goal.from_settings(1e-6, 2, None) == Goal.from_settings(1e-6, 125, None) == Goal(1e-6, 5000)
+    assert Goal.from_settings(1e-6, 126, None) == Goal(1e-6, 5040)
 
 
 @pytest.mark.slow  # the goal is above; a run is told of it in tests/api/test_defaults.py

@@ -356,7 +356,7 @@ THRESHOLDS = (
     Threshold(stopping, "MIN_GROWTH", lambda: (next_look(0.101),), (400,)),
     Threshold(stopping, "MIN_GROWTH_OF_TRIPS", lambda: (next_look(0.05, missing=1.02),), (100,)),
     Threshold(stopping, "MAX_GROWTH", lambda: (next_look(9.0),), (3000,)),
-    Threshold(stopping, "BUDGET", lambda: (budget(1000),), (20_000,)),
+    Threshold(stopping, "BUDGET", lambda: (budget(1000),), (40_000,)),
     Threshold(stopping, "MIN_BUDGET", lambda: (budget(10),), (5000,)),
     Threshold(stopping, "MAX_BUDGET", lambda: (budget(200_000),), (1_000_000,)),
     Threshold(stopping, "_PER_SQUARE", lambda: (stopping.first_look(PathLength(1.0, 10.0, 1.0)),), (210,)),

@@ -88,7 +88,7 @@ def estimate(
         seed: Seed of all randomness; the same seed gives the same bits on one machine.
         target_error: Go on until the standard error is at most this and the verdict is good; 0.1 where neither this nor
             `num_sweeps` is given.
-        max_sweeps: With a `target_error`, the most sweeps per chain; by default 20 times as many as before the first
+        max_sweeps: With a `target_error`, the most sweeps per chain; by default 40 times as many as before the first
             look at the error, and at least 5000.
         max_seconds: The most time for the run, its warm-up included: seconds, or "90s", "10m", "1.5h". What is under
             way is finished, so it takes somewhat longer.

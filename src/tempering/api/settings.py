@@ -53,7 +53,7 @@ class Settings:
         seed: Of all randomness.
         target_error: Go on until log Z has this standard error and the verdict is good; 0.1 where neither this nor
             `num_sweeps` is given.
-        max_sweeps: But for no more sweeps per chain than this; by default 20 times as many as the first look takes.
+        max_sweeps: But for no more sweeps per chain than this; by default 40 times as many as the first look takes.
         chunk_sweeps: Sweeps between checkpoints and calls of `watch`, rounded up to whole blocks.
     """
 

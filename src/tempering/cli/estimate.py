@@ -45,7 +45,7 @@ def estimate_command(
     ] = None,
     max_sweeps: Annotated[
         int | None,
-        common.count_option("Towards an error: the most sweeps per chain; 20 times the first look by default."),
+        common.count_option("Towards an error: the most sweeps per chain; 40 times the first look by default."),
     ] = None,
     max_time: Annotated[str | None, Option(help="The most time, such as 90s, 10m or 1.5h.")] = None,
     seed: common.SeedFlag = _defaults.SEED,
