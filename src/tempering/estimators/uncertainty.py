@@ -70,7 +70,8 @@ def interval_around(values, std_error, skewness, dof: int, level: float = 0.95) 
     if dof < 1:
         return np.full(values.shape, -np.inf), np.full(values.shape, np.inf)
     down, up = _ends(skewness, dof, level)
-    return values - std_error * down, values + std_error * up
+    is_known, finite = np.isfinite(std_error), np.where(np.isfinite(std_error), std_error, 0.0)
+    return np.where(is_known, values - finite * down, -np.inf), np.where(is_known, values + finite * up, np.inf)
 
 
 def widening_by_skewness(skewness: float, dof: int) -> float:
