@@ -167,9 +167,11 @@ def test_the_scale_of_heavy_tails_is_that_of_their_bulk():
     np.testing.assert_array_less(np.array([1.0, 0.1]), learned)
 
 
-def test_the_scale_of_normal_draws_is_their_standard_deviation():
+@pytest.mark.parametrize("unit", [1.0, 1e-9])
+def test_the_scale_of_normal_draws_is_their_standard_deviation(unit):
+    """In any unit of length. Kills: a least scale where there is none before."""
     rng = np.random.default_rng(4)
-    normal = rng.normal([1.0, -20.0], [2.0, 0.3], (400, 2))
+    normal = unit * rng.normal([1.0, -20.0], [2.0, 0.3], (400, 2))
     np.testing.assert_allclose(Tuning.at_base(tp.HMC(), normal).scales[0], normal.std(axis=0), rtol=1e-12)
 
 

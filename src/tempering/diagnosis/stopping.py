@@ -17,7 +17,7 @@ from tempering.verdicts import Finding, Verdict
 
 MIN_GROWTH, MAX_GROWTH = 1.4, 4.0  # of a run's length from one look to the next
 MIN_GROWTH_OF_TRIPS = 1.1  # where the error is small enough, and only round trips are missing
-BUDGET = 40  # times the first look, where none is given: on a 784×500 RBM half of the runs need more than 20
+BUDGET = 40  # times the first look, where none is given: on a 784×500 RBM many runs need more than 20
 MIN_BUDGET = 5000  # sweeps, where none is given
 MAX_BUDGET = 1_000_000  # likewise
 MARGIN = 1.2  # the error is itself known to some 7 % for 100 chains, its square to 14 %

@@ -118,8 +118,10 @@ class Tuning(eqx.Module):
         mean = weights @ drawn_in
         centred = drawn_in - mean
         scale = np.sqrt(weights @ centred**2)
-        previous = self.scales[-1] if len(self.scales) else np.ones_like(scale)
-        scale = np.where(scale > _NARROWEST * previous, scale, previous) if has_scale else np.ones_like(scale)
+        previous, least = np.ones_like(scale), 0.0  # at the base any scale is right, however small
+        if len(self.scales):
+            previous, least = self.scales[-1], _NARROWEST * self.scales[-1]
+        scale = np.where(scale > least, scale, previous) if has_scale else np.ones_like(scale)
         correlation, factor = self.correlation, np.zeros((0, 0))
         if len(correlation):
             standard = centred / scale
