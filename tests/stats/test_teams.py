@@ -48,6 +48,15 @@ def both():
         return recordings(monkeypatch, NUM_CHAINS), recordings(monkeypatch, 10)
 
 
+@pytest.mark.parametrize(("num_sweeps", "block_sweeps"), [(799, 20), (800, 40), (1600, 80)])
+def test_blocks_are_as_long_as_they_will_be_for_chains_and_teams(both, num_sweeps, block_sweeps):
+    """Never 40 of them. Kills: draws of a team taken for sweeps."""
+    for recording, _ in both:
+        longer = recording.stats.coarsened_for(num_sweeps)
+        assert longer.block_sweeps == block_sweeps
+        assert longer.num_sweeps == 40
+
+
 def test_sums_of_teams_are_those_of_their_chains(both):
     (alone, states), (joined, same_states) = both
     assert alone.stats.num_chains == NUM_CHAINS

@@ -213,13 +213,17 @@ def _further(stage: Stage, decision: Decision) -> Stage:
     """The same stage with a later end; anew, also with Ẑ from its draws, which then no longer count.
 
     Steps go on being counted from where the stage began, so that keys are new and a budget holds for all of them.
-    Blocks grow with those that statistics were joined to, so that all are about as long.
+    Blocks are as long as those that statistics will have been joined to in the end: each costs the host some time.
     """
-    size = min(stage.recording.stats.block_size, MAX_BLOCK_STEPS)
-    guess = rts(stage.recording.stats).values
+    num_steps, guess = stage.done + decision.num_more, rts(stage.recording.stats).values
     if decision.is_anew and np.all(np.isfinite(guess)):
-        ladder = stage.ladder.with_log_z(guess)
-        stage = dataclasses.replace(stage, kind=Sampling(), ladder=ladder, recording=None, rest=None)
+        ladder, size = stage.ladder.with_log_z(guess), Sampling().block_steps(decision.num_more)
         stage = stage.with_found(is_equilibrated=True)
-        size = stage.kind.block_steps(decision.num_more)
-    return dataclasses.replace(stage, num_steps=stage.done + decision.num_more, block_steps=size)
+        return dataclasses.replace(
+            stage, kind=Sampling(), ladder=ladder, recording=None, rest=None, num_steps=num_steps, block_steps=size
+        )  # fmt: skip
+    stats = stage.recording.stats
+    stats = stats.coarsened_for(stats.num_sweeps + decision.num_more)
+    recording = dataclasses.replace(stage.recording, stats=stats)
+    size = stats.block_sweeps // -(-stats.block_sweeps // MAX_BLOCK_STEPS)
+    return dataclasses.replace(stage, recording=recording, num_steps=num_steps, block_steps=size)

@@ -152,7 +152,7 @@ class Job:
         goal = self.goal(stage)
         if goal is None:
             return END
-        return decide(look, goal, min(stage.recording.stats.block_size, MAX_BLOCK_STEPS))
+        return decide(look, goal, min(stage.recording.stats.block_sweeps, MAX_BLOCK_STEPS))
 
     def _too_short(self, stage: Stage, look: Look, is_late: bool) -> Finding | None:
         """The finding for a run that its budget or the clock ended early."""

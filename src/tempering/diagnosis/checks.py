@@ -255,7 +255,7 @@ def _with_sweeps(finding: Finding, stats: BlockedStats) -> Finding:
     """A finding of the estimator, with the sweeps that give a single chain of one block enough parts for an error."""
     if finding.verdict is not Verdict.NO_ERROR or stats.num_chains * stats.num_blocks > 1:
         return finding
-    num_sweeps = whole_rounded_up(uncertainty.MIN_UNITS * stats.block_size)
+    num_sweeps = whole_rounded_up(uncertainty.MIN_UNITS * stats.block_sweeps)
     return dataclasses.replace(finding, cure=f"{finding.cure}, or `num_sweeps={num_sweeps}`")
 
 

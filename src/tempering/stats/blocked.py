@@ -83,7 +83,7 @@ class BlockedStats(AbstractHostStatistic):
         num_draws: the number of draws in each block.
         num_nonfinite: draws whose density was NaN at some rung, where it counts as 0, and draws left out.
         travel: crossings of the ladder.
-        block_size: draws in a full block; the last block may have fewer.
+        block_size: draws in a full block, of a chain or of a team; the last block may have fewer.
         slope_reference: a value near the mean slope of each rung, about which moments are taken; None, as are the
             next three, unless kept on request (see `Keep`).
         counted_slopes: Σ(s − reference), Σ(s − reference)² and Σ ds/dβ of the slope s, over the draws made at rung k.
@@ -139,6 +139,12 @@ class BlockedStats(AbstractHostStatistic):
     def num_sweeps(self) -> int:
         """The number of draws of each chain."""
         return int(self.sweeps_by_block.sum())
+
+    @property
+    def block_sweeps(self) -> int:
+        """The number of draws of each chain in a full block."""
+        team = -(-len(self.travel.num_crossings) // max(self.num_chains, 1))  # chains of a full one
+        return self.block_size // max(team, 1)
 
     @property
     def num_blocks(self) -> int:
@@ -213,6 +219,17 @@ class BlockedStats(AbstractHostStatistic):
         starts = np.arange(0, self.num_blocks, 2)
         joined = {name: _addition(name).reduceat(array, starts, axis=1) for name, array in self._arrays().items()}
         return dataclasses.replace(self, block_size=2 * self.block_size, **joined)
+
+    def coarsened_for(self, num_sweeps: int) -> "BlockedStats":
+        """The same run with blocks as long as they will be once it has so many sweeps.
+
+        Args:
+            num_sweeps: sweeps per chain of the longer run.
+        """
+        stats = self
+        while num_sweeps >= _MAX_BLOCKS * stats.block_sweeps:
+            stats = stats.coarsened()
+        return stats
 
     def in_one_block(self) -> "BlockedStats":
         """The same run with all blocks of a chain joined, for estimates that need no more than that."""
