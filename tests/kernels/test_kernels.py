@@ -1,5 +1,7 @@
 """Invariance without mixing: exact draws, one step, and the same law again. Each broken twin is rejected."""
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -113,16 +115,20 @@ def test_a_users_move_on_a_geometric_path(rung):
     checks.assert_not_law(np.bincount(_number_of(broken), minlength=32), law)
 
 
+@pytest.mark.parametrize("is_on_gpu", [False, True])
 @pytest.mark.parametrize("forget_guess", [False, True])
-def test_simulated_tempering_leaves_the_joint_law_invariant(forget_guess):
-    """Over (x, k) at once; its broken twin draws rungs as if every Ẑ_k were the same."""
+def test_simulated_tempering_leaves_the_joint_law_invariant(forget_guess, is_on_gpu):
+    """Over (x, k) at once, also in the form for a GPU; its broken twin draws rungs as if every Ẑ_k were the same."""
     ladder = exact.small_ladder()
+    if is_on_gpu:
+        ladder = dataclasses.replace(ladder, path=ladder.path.on_gpu())
+        assert ladder.path.limbs is not None
     law = exact.joint_law(exact.log_densities(ladder.path), exact.LOG_PRIOR, exact.LOG_Z_GUESS)
-    cells = _draw_states(law, 7)
+    cells = _draw_states(law, 7)[:: 8 if is_on_gpu else 1]  # a CPU takes a millisecond for a draw of that form
     used = tp.Ladder.create(ladder.path, exact.LOG_PRIOR) if forget_guess else ladder
     states = tp.Position(exact.states_of(ladder.path, exact.patterns(5)[cells // 3]), jnp.asarray(cells % 3, jnp.int32))
     kernel = tp.SimulatedTempering(tp.BlockGibbs())
-    keys = jax.random.split(jax.random.key(9), NUM_DRAWS)
+    keys = jax.random.split(jax.random.key(9), cells.size)
     moved, draw = eqx.filter_jit(jax.vmap(lambda k, s: kernel(k, used, s)))(keys, states)
     counts = np.bincount(_number_of(moved.x.v) * 3 + np.asarray(moved.rung), minlength=96)
     (checks.assert_not_law if forget_guess else checks.assert_law)(counts, law)
