@@ -104,6 +104,20 @@ def test_the_ends_hold_their_share_of_the_prior(num_rungs):
             tp.ladder.ends_log_prior(num_rungs, wrong)
 
 
+@pytest.mark.parametrize("num_rungs", [2, 3, 5, 10, 20, 26, 100, 1000])
+def test_the_top_holds_its_share_of_the_prior(num_rungs):
+    """A fifth on the last twentieth, or what it has anyway; others are alike. Kills: the base too, rounding down."""
+    prior = np.exp(tp.ladder.top_log_prior(num_rungs))
+    top = -(-num_rungs // 20)
+    assert prior.sum() == pytest.approx(1)
+    assert prior[-top:].sum() == pytest.approx(max(0.2, top / num_rungs))
+    assert np.ptp(prior[-top:]) == pytest.approx(0)
+    assert np.ptp(prior[:-top]) == pytest.approx(0)
+    for wrong in (0.0, 1.0, -0.1, np.nan):
+        with pytest.raises(tp.InputError, match="share"):
+            tp.ladder.top_log_prior(num_rungs, wrong)
+
+
 def test_ladders_and_priors():
     np.testing.assert_allclose(tp.ladder.uniform_betas(5), [0, 0.25, 0.5, 0.75, 1])
     betas = tp.ladder.geometric_betas(4, 0.01)

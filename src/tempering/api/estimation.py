@@ -80,7 +80,8 @@ def estimate(
             adaptive ladder is so long that the steps between them would be too wide.
         betas: Where the rungs are: "auto" (the model's own choice), "adaptive", "adaptive:rejection", "uniform",
             "power:P", "geometric:SMALLEST", or numbers that rise from 0 to 1.
-        rung_weights: How much of the run each rung gets: "ends", "ends:SHARE", "uniform", "exp:RATE", or log r_k.
+        rung_weights: How much of the run each rung gets: "ends", "ends:SHARE", "uniform", "exp:RATE", or log r_k. "top"
+            and "top:SHARE" are for long runs of large RBMs.
         move: How x moves, where the model's own way is not wanted: `tp.HMC()`, `tp.RandomWalk()` …
         warmup: "sequential", "annealed", "hysteresis" (for paths with a knot), "iterations" or
             "iterations:NUMBER:SWEEPS" (the paper's), "sams", "wang_landau", or an object of `tp.warmups`.

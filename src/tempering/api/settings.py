@@ -46,7 +46,8 @@ class Settings:
             ladder is so long that their steps would be too wide.
         betas: Where the rungs are: "auto", "adaptive", "adaptive:rejection", "uniform", "power:P",
             "geometric:SMALLEST", or numbers that rise from 0 to 1.
-        rung_weights: "ends", "ends:SHARE", "uniform", "exp:RATE" for r_k ∝ exp(RATE·β_k), or log r_k.
+        rung_weights: "ends", "ends:SHARE", "top", "top:SHARE", "uniform", "exp:RATE" for r_k ∝ exp(RATE·β_k), or
+            log r_k.
         warmup: "sequential", "annealed", "hysteresis", "iterations", "iterations:NUMBER:SWEEPS", "sams" or
             "wang_landau", or an object of `tempering.warmups`.
         method: The estimator, by its name: "auto", "rts", "ts", "sd", "rsd", "mbar", "ti_rb" …

@@ -29,6 +29,7 @@ from tempering.ladder.rung_weights import END_MASS as END_MASS
 from tempering.ladder.rung_weights import TOP as TOP
 from tempering.ladder.rung_weights import ends_log_prior as ends_log_prior
 from tempering.ladder.rung_weights import exponential_log_prior as exponential_log_prior
+from tempering.ladder.rung_weights import top_log_prior as top_log_prior
 from tempering.ladder.rung_weights import uniform_log_prior as uniform_log_prior
 from tempering.ladder.step_lengths import PathLength as PathLength
 from tempering.ladder.step_lengths import StepLengths as StepLengths

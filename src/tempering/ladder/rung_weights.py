@@ -49,6 +49,29 @@ def ends_log_prior(num_rungs: int, share: float = 0.1) -> HostPerRung:
     return np.log(np.concatenate([outer, inner, outer]))
 
 
+def top_log_prior(num_rungs: int, share: float = 0.2) -> HostPerRung:
+    """log r_k with more weight near the target, and all other rungs alike.
+
+    Where chains are slowest near the target, as in RBMs, most of the noise comes from there, and draws of the base are
+    cheap. The last twentieth of the rungs has `share` of the weight. A short ladder, whose top has that much already,
+    stays uniform. Chains forget their start more slowly than with `ends_log_prior`.
+
+    Args:
+        num_rungs: K.
+        share: the weight of the last twentieth, between 0 and 1.
+
+    Returns:
+        log r_k of every rung, normalised.
+    """
+    if not 0 < share < 1:
+        raise InputError(f"top_log_prior(share=...) must lie between 0 and 1, got {share}.")
+    num_top = -(-num_rungs // 20)
+    num_below = num_rungs - num_top
+    if share * num_rungs <= num_top:
+        return uniform_log_prior(num_rungs)
+    return np.log(np.concatenate([np.full(num_below, (1 - share) / num_below), np.full(num_top, share / num_top)]))
+
+
 def exponential_log_prior(betas: HostPerRung, rate: float) -> HostPerRung:
     """log r_k for r_k ∝ exp(rate · β_k): more draws near the target, as in the paper's training runs.
 
