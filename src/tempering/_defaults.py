@@ -5,7 +5,7 @@ No JAX is loaded here, so that the help of the command line can show these value
 
 NUM_CHAINS = 100
 BETAS = "auto"
-RUNG_WEIGHTS = "ends"
+RUNG_WEIGHTS = "auto"
 WARMUP = "sequential"
 METHOD = "auto"
 SEED = 0

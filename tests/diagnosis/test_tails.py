@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 import tempering as tp
-from tempering.diagnosis.tails import heavy_contributions, heavy_target
+from tempering.diagnosis.tails import beyond_the_run, heavy_contributions, heavy_target
 from tempering.estimators import LogZ
 from tempering.estimators.uncertainty import uncertainty_of_mean
 from tempering.verdicts import Verdict
@@ -64,6 +64,34 @@ def test_targets_with_heavier_tails_than_their_base_are_found(rises, is_heavy):
 
 def test_no_state_with_a_density_is_no_evidence():
     assert heavy_target(np.full((2, 3), np.nan)) is None
+
+
+def test_walks_that_get_farther_than_the_run_are_found():
+    """20 chains each; twelve in a row are odds of 2¹³ / 13 to 1. Kills: run and walks swapped, the nearest first."""
+    run = np.linspace(-7.0, 3.0, 20)
+    for num_beyond, is_found in ((11, False), (12, True), (20, True)):
+        walks = np.where(np.arange(20) < num_beyond, 3.5 + np.arange(20), -8.0)
+        found = beyond_the_run(walks, run)
+        assert (found is not None) is is_found
+        assert beyond_the_run(run, walks) is None
+        if found is not None:
+            assert found.verdict is Verdict.HEAVY_TAILS
+            assert f"of the {num_beyond} chains that got farthest into the tails, only 0 are of the run" in found.seen
+            assert "tp.Student" in found.cure
+
+
+def test_as_many_walks_as_chains_are_compared():
+    """Of many more walks some would be farthest anyhow. Kills: no limit to either side."""
+    rng = np.random.default_rng(4)
+    many, few = rng.normal(size=4000), rng.normal(size=20)
+    assert beyond_the_run(many, few) is None
+    assert beyond_the_run(few, many) is None
+
+
+def test_chains_without_a_density_got_nowhere():
+    nowhere = np.full(30, -np.inf)
+    assert beyond_the_run(nowhere, nowhere) is None
+    assert beyond_the_run(np.arange(30.0), nowhere) is not None
 
 
 @pytest.mark.slow  # ten runs; the rule itself is tested above

@@ -19,6 +19,7 @@ from tempering.api import Interrupted
 from tempering.diagnosis import Decision, Goal, Look, decide
 from tempering.diagnosis import stopping as stopping
 from tempering.diagnosis.stopping import END, Hope, rounded_up, too_short
+from tempering.ladder import LearnedWeights
 from tempering.verdicts import Finding, Verdict
 
 GOAL = Goal(0.05, 100_000)
@@ -61,6 +62,25 @@ def test_looks_lie_at_whole_blocks_within_the_budget():
     assert decide(look, Goal(0.05, 2000), 64) == Decision(500)
     assert decide(look, Goal(0.05, 1501), 64) == Decision(1)
     assert decide(look, Goal(0.05, 1500), 64) == END
+
+
+def test_learned_weights_are_taken_where_they_save_a_quarter_of_what_is_left():
+    """Of 1.2 × 4² = 19.2 lengths 18.2 are left; with a gain of g it is 19.2 / g, from the beginning.
+
+    Kills: an answer that is there already and starts again, a length that forgets the gain, weights that are lost.
+    """
+    log_prior = np.log([0.2, 0.3, 0.5])
+    for gain, is_better in ((1.0, False), (1.4, False), (1.41, True), (8.0, True)):
+        decision = decide(dataclasses.replace(seen(0.2), learned=LearnedWeights(log_prior, gain)), GOAL)
+        assert decision.is_anew is is_better
+        assert (decision.log_prior is log_prior) is is_better
+        assert decision.num_more == (3000 if not is_better else 2400 if gain == 8.0 else 4000)
+    learned = LearnedWeights(log_prior, 8.0)
+    assert decide(dataclasses.replace(seen(0.05), learned=learned), GOAL) == END
+    little = dataclasses.replace(GOAL, max_sweeps=1900)  # less is left than there is already
+    assert not decide(dataclasses.replace(seen(0.2), learned=learned), little).is_anew
+    stuck = dataclasses.replace(seen(0.2), learned=learned, missing=37.4)  # 19.2 lengths for round trips alone
+    assert not decide(stuck, GOAL).is_anew
 
 
 def test_every_verdict_has_its_hope():
@@ -327,6 +347,28 @@ def test_a_run_stopped_at_every_chunk_looks_and_ends_as_the_uninterrupted_one(tm
             result = quick(tmp_path, resume=True, watch=stop, **how)
     assert answer_of(result) == answer_of(whole)
     assert answer_of(quick(tmp_path, resume=True, **how)) == answer_of(whole)  # a finished run, asked again
+
+
+def test_a_run_learns_its_weights(tmp_path, monkeypatch):
+    """Where any gain is enough: the weights change, the answer stays right, and a run in pieces has the same bits.
+
+    Kills: weights that are learned but not used, that are asked for by name and changed, or lost in a checkpoint;
+    chains that are picked by another random number after resuming.
+    """
+    monkeypatch.setattr(stopping, "MOST_ANEW", 100.0)
+    how = {"target_error": 0.05, "rbm": small_rbm(2.0), "num_rungs": 12, "chunk_sweeps": 20}
+    asked, whole = quick(rung_weights="ends", **how), quick(**how)
+    at_first, learned = (np.exp(result.recording.stats.log_prior) for result in (asked, whole))
+    np.testing.assert_allclose(at_first, np.exp(tp.ladder.ends_log_prior(12)), rtol=1e-6)
+    assert np.abs(learned / at_first - 1).max() > 0.1
+    assert whole.num_warmup_sweeps - asked.num_warmup_sweeps >= 40
+    for result in (asked, whole):
+        checks.assert_within(result.log_z, small_rbm(2.0).exact_log_z(), result.std_error)
+    result = None
+    while result is None or not result.is_complete:
+        with suppress(Interrupted):
+            result = quick(tmp_path, resume=True, watch=stop, **how)
+    assert answer_of(result) == answer_of(whole)
 
 
 def test_a_finished_run_goes_on_towards_a_smaller_error(tmp_path):

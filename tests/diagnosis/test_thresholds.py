@@ -36,7 +36,7 @@ from tempering.estimators import (
     thermodynamic,
     uncertainty,
 )  # fmt: skip
-from tempering.ladder import PathLength
+from tempering.ladder import LearnedWeights, PathLength
 from tempering.stats import MoveCounts
 from tempering.training import doubts, tempered, travelled
 from tempering.verdicts import Finding, Verdict
@@ -156,6 +156,12 @@ def next_look(error: float, missing: float = 0.0) -> int:
     stuck = (Finding(Verdict.STUCK, "", ""),) if missing > 1 else ()
     look = stopping.Look(1000, 0, error, stuck, missing=missing)
     return stopping.decide(look, stopping.Goal(0.1, 10**9)).num_more
+
+
+def begins_anew(gain: float) -> bool:
+    learned = LearnedWeights(np.log([0.5, 0.5]), gain)
+    look = stopping.Look(1000, 0, 0.3, (), learned=learned)
+    return stopping.decide(look, stopping.Goal(0.1, 10**9)).is_anew
 
 
 def budget(num_sweeps: int) -> int:
@@ -356,6 +362,7 @@ THRESHOLDS = (
     Threshold(stopping, "MIN_GROWTH", lambda: (next_look(0.101),), (400,)),
     Threshold(stopping, "MIN_GROWTH_OF_TRIPS", lambda: (next_look(0.05, missing=1.02),), (100,)),
     Threshold(stopping, "MAX_GROWTH", lambda: (next_look(9.0),), (3000,)),
+    Threshold(stopping, "MOST_ANEW", lambda: (begins_anew(1.4), begins_anew(1.5)), (False, True)),
     Threshold(stopping, "BUDGET", lambda: (budget(1000),), (40_000,)),
     Threshold(stopping, "MIN_BUDGET", lambda: (budget(10),), (5000,)),
     Threshold(stopping, "MAX_BUDGET", lambda: (budget(200_000),), (1_000_000,)),

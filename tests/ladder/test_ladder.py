@@ -3,6 +3,7 @@
 import inspect
 import math
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +12,8 @@ import pytest
 import checks
 import exact
 import tempering as tp
+from tempering.diagnosis import rung_flow
+from tempering.ladder import rung_weights
 
 
 def test_an_rbm_path_is_the_joint_density_with_h_summed_out():
@@ -102,20 +105,6 @@ def test_the_ends_hold_their_share_of_the_prior(num_rungs):
     for wrong in (0.0, 0.5, -0.1, np.nan):
         with pytest.raises(tp.InputError, match="share"):
             tp.ladder.ends_log_prior(num_rungs, wrong)
-
-
-@pytest.mark.parametrize("num_rungs", [2, 3, 5, 10, 20, 26, 100, 1000])
-def test_the_top_holds_its_share_of_the_prior(num_rungs):
-    """A fifth on the last twentieth, or what it has anyway; others are alike. Kills: the base too, rounding down."""
-    prior = np.exp(tp.ladder.top_log_prior(num_rungs))
-    top = -(-num_rungs // 20)
-    assert prior.sum() == pytest.approx(1)
-    assert prior[-top:].sum() == pytest.approx(max(0.2, top / num_rungs))
-    assert np.ptp(prior[-top:]) == pytest.approx(0)
-    assert np.ptp(prior[:-top]) == pytest.approx(0)
-    for wrong in (0.0, 1.0, -0.1, np.nan):
-        with pytest.raises(tp.InputError, match="share"):
-            tp.ladder.top_log_prior(num_rungs, wrong)
 
 
 def test_ladders_and_priors():
@@ -251,3 +240,71 @@ def test_what_a_kernel_draws_says_what_log_f_says(case):
         assert rung == ladder.sample_rung(key, log_f)
         told = ladder.log_target_posterior_of(tp.ladder.Draw(None, rung, rung, log_f, posterior=posterior))
         np.testing.assert_allclose(told, ladder.log_rung_posterior(log_f)[-1], rtol=1e-5, atol=1e-6)
+
+
+SLOWNESS = np.exp(np.linspace(-2, 3, 19) ** 2 / 2)  # a_k of the steps between 20 rungs
+PRESENT = np.exp(tp.ladder.exponential_log_prior(np.linspace(0, 1, 20), -1.5))
+
+
+def variance_with(weights):
+    """Σ a_k / r_k, with r between two rungs as the mean of theirs."""
+    return np.sum(SLOWNESS / ((weights[1:] + weights[:-1]) / 2))
+
+
+def test_the_variance_of_log_z_is_a_sum_over_steps():
+    """The law that weights are learned by: chains that step to neighbours with small probabilities r_k / a_k.
+
+    By the exact variance of log(ĉ_{K−1}/ĉ_0), whose other terms are of the order of the probabilities.
+    """
+    between = 1e-6 * (PRESENT[1:] + PRESENT[:-1]) / 2 / SLOWNESS
+    flow = np.diag(between, 1) + np.diag(between, -1)
+    flow += np.diag(PRESENT - flow.sum(axis=1))
+    exact_variance = rung_flow.log_ratio_variance(flow)
+    np.testing.assert_allclose(exact_variance * 1e-6 / 2, variance_with(PRESENT), rtol=1e-4)
+
+
+def test_learned_weights_have_nearly_the_least_variance(monkeypatch):
+    """(Σ √a_k)² is the least that any weights give, by Cauchy and Schwarz. A tenth of the old weights costs little.
+
+    Kills: r ∝ a instead of √a, weights of steps for those of rungs, a gain that is not the ratio of variances.
+    """
+    variances = np.concatenate([[0.0], np.cumsum(SLOWNESS / ((PRESENT[1:] + PRESENT[:-1]) / 2))])
+    least = np.sqrt(SLOWNESS).sum() ** 2
+    learned = tp.ladder.least_variance_weights(variances, np.log(PRESENT))
+    weights = np.exp(learned.log_prior)
+    np.testing.assert_allclose(weights.sum(), 1, rtol=1e-12)
+    np.testing.assert_allclose(learned.gain, variance_with(PRESENT) / variance_with(weights), rtol=0.02)
+    assert variance_with(PRESENT) > 2 * least
+    assert variance_with(weights) < 1.15 * least
+    assert np.all(weights > 0.09 * PRESENT)
+    again = tp.ladder.least_variance_weights(
+        np.concatenate([[0.0], np.cumsum(SLOWNESS / ((weights[1:] + weights[:-1]) / 2))]), learned.log_prior
+    )
+    assert 0.95 < again.gain < 1.1  # nothing is left to gain
+    monkeypatch.setattr(rung_weights, "_KEPT", 0.0)
+    alone = tp.ladder.least_variance_weights(variances, np.log(PRESENT))
+    assert variance_with(np.exp(alone.log_prior)) < variance_with(weights)
+
+
+def test_learned_weights_of_long_ladders_are_smoothed():
+    """100 rungs, and noise by which only every fifth step seems to cost anything. Kills: no smoothing."""
+    noisy = np.concatenate([[0.0], np.cumsum(np.arange(99) % 5 == 2)])
+    inner = np.exp(tp.ladder.least_variance_weights(noisy, tp.ladder.uniform_log_prior(100)).log_prior)[5:-5]
+    assert inner.max() / inner.min() < 1.5  # without smoothing, 13
+
+
+@pytest.mark.parametrize("variances", [np.zeros(20), np.full(20, np.nan), np.full(20, np.inf), -np.arange(20.0)])
+def test_nothing_is_learned_from_nothing(variances):
+    learned = tp.ladder.least_variance_weights(variances, np.log(PRESENT))
+    assert learned.gain == 1
+    np.testing.assert_array_equal(learned.log_prior, np.log(PRESENT))
+
+
+def test_a_ladder_with_other_weights():
+    """Kills: the ends of the ladder, or the guess of log Z, of before."""
+    ladder = exact.small_ladder()
+    other = ladder.with_weights(np.log([0.1, 0.2, 0.7]))
+    expected = tp.Ladder.create(ladder.path, np.log([0.1, 0.2, 0.7]), np.asarray(ladder.log_z_guess, np.float64))
+    assert eqx.tree_equal(other, expected)
+    with pytest.raises(tp.InputError, match="normalised"):
+        ladder.with_weights(np.log([0.1, 0.2, 0.3]))

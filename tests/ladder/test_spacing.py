@@ -348,7 +348,7 @@ def test_a_warm_up_that_counts_rungs_needs_a_rule():
 
 def test_words_become_the_warm_up():
     """Kills: a measure or a rule that is dropped on the way, a rule that is given where none is needed."""
-    rule, plain = LadderRule("adaptive:rejection", "ends"), LadderRule("adaptive", "ends")
+    rule, plain = LadderRule("adaptive:rejection", "auto"), LadderRule("adaptive", "auto")
     for word, warmup in (
         ("sequential", tp.SequentialStart),
         ("annealed", AnnealedStart),

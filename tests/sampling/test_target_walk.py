@@ -77,6 +77,7 @@ def test_chains_stay_at_the_target_and_keep_its_law(wide, monkeypatch):
     (last,) = seen
     assert np.all(last.states.rungs == stage.ladder.path.num_rungs - 1)
     np.testing.assert_array_equal(walk.log_rises, last.states.log_rises[:, ::50])
+    np.testing.assert_array_equal(walk.farthest, last.states.log_rises[:, -40:].max(axis=1))  # 40 draws a chain
     squares = np.sum(4 * (last.states.x - 0.3) ** 2, axis=-1)
     checks.assert_mean(squares.mean(axis=1), 3.0)  # one number a chain
 

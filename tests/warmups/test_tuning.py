@@ -283,7 +283,7 @@ def test_an_adaptive_ladder_needs_a_warm_up_that_measures_the_path():
     given = tp.api.Settings(warmup="annealed", num_rungs=100)
     assert given.with_spacing("adaptive").make_warmup() == AnnealedStart(respaces=True)
     free = tp.SequentialStart(
-        respaces=True, chooses_number=True, least_rungs=100, rule=LadderRule("adaptive", "ends")
+        respaces=True, chooses_number=True, least_rungs=100, rule=LadderRule("adaptive", "auto")
     )  # fmt: skip
     assert tp.api.Settings().with_spacing("adaptive").make_warmup() == free
 

@@ -24,10 +24,11 @@ from tempering.kernels import AbstractMove
 from tempering.models import AbstractModel
 from tempering.progress import Watch, check_progress, shown
 from tempering.results import MeanLogLikelihood, Result
-from tempering.sampling import AbstractWarmup, Sampling, Stage, walk_stages
+from tempering.sampling import AbstractWarmup, Stage, walk_stages
 from tempering.sampling.checkpoint import StageDirectory, checkpoint_templates
 from tempering.sampling.processes import anywhere, by_first_process
 from tempering.stats import MAX_BLOCK_STEPS
+from tempering.warmups import started_anew
 
 
 class Interrupted(RuntimeError):
@@ -80,8 +81,8 @@ def estimate(
             adaptive ladder is so long that the steps between them would be too wide.
         betas: Where the rungs are: "auto" (the model's own choice), "adaptive", "adaptive:rejection", "uniform",
             "power:P", "geometric:SMALLEST", or numbers that rise from 0 to 1.
-        rung_weights: How much of the run each rung gets: "ends", "ends:SHARE", "uniform", "exp:RATE", or log r_k. "top"
-            and "top:SHARE" are for long runs of large RBMs.
+        rung_weights: How much of the run each rung gets: "auto", "ends", "ends:SHARE", "uniform", "exp:RATE", or log
+            r_k. "auto" begins with "ends". A run that is still far from its `target_error` learns better ones.
         move: How x moves, where the model's own way is not wanted: `tp.HMC()`, `tp.RandomWalk()` …
         warmup: "sequential", "annealed", "hysteresis" (for paths with a knot), "iterations" or
             "iterations:NUMBER:SWEEPS" (the paper's), "sams", "wang_landau", or an object of `tp.warmups`.
@@ -181,7 +182,7 @@ def _run(job: Job, directory: StageDirectory | None, watch: Watch | None, max_se
         decision = END if is_late else job.decision(stage)
         if decision.ends:
             return _Ending(stage, before + clock.seconds, is_late)
-        stage = _further(stage, decision)
+        stage = _further(stage, decision, job.settings.seed)
 
 
 def _finished(job: Job, ending: _Ending, witnesses: Witnesses | None) -> Result:
@@ -210,7 +211,7 @@ def _up_to(stage: Stage, num_sweeps: int | None, goal: Goal | None) -> Stage:
     return dataclasses.replace(stage, num_steps=most if goal is None else min(max(stage.num_steps, asked), most))
 
 
-def _further(stage: Stage, decision: Decision) -> Stage:
+def _further(stage: Stage, decision: Decision, seed: int) -> Stage:
     """The same stage with a later end; anew, also with Ẑ from its draws, which then no longer count.
 
     Steps go on being counted from where the stage began, so that keys are new and a budget holds for all of them.
@@ -218,11 +219,11 @@ def _further(stage: Stage, decision: Decision) -> Stage:
     """
     num_steps, guess = stage.done + decision.num_more, rts(stage.recording.stats).values
     if decision.is_anew and np.all(np.isfinite(guess)):
-        ladder, size = stage.ladder.with_log_z(guess), Sampling().block_steps(decision.num_more)
-        stage = stage.with_found(is_equilibrated=True)
-        return dataclasses.replace(
-            stage, kind=Sampling(), ladder=ladder, recording=None, rest=None, num_steps=num_steps, block_steps=size
-        )  # fmt: skip
+        ladder = stage.ladder.with_log_z(guess)
+        ladder = ladder if decision.log_prior is None else ladder.with_weights(decision.log_prior)
+        stage = started_anew(stage, ladder, np.random.default_rng([seed, stage.done]).random())
+        size = stage.kind.block_steps(decision.num_more)
+        return dataclasses.replace(stage, num_steps=num_steps, block_steps=size)
     stats = stage.recording.stats
     stats = stats.coarsened_for(stats.num_sweeps + decision.num_more)
     recording = dataclasses.replace(stage.recording, stats=stats)

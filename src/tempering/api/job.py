@@ -19,7 +19,7 @@ from tempering.diagnosis.stopping import END, UNTEMPERED, cut_off, expected_leng
 from tempering.estimators import LogZ, expectation
 from tempering.estimators.methods import METHODS, TemperedRun
 from tempering.kernels import AbstractMove
-from tempering.ladder import AbstractPath, Ladder
+from tempering.ladder import AbstractPath, Ladder, LearnedWeights, least_variance_weights
 from tempering.models import AbstractModel
 from tempering.progress import Progress
 from tempering.results import Result
@@ -170,8 +170,15 @@ class Job:
         look = Look(
             num_sweeps, stage.done - num_sweeps, answer.std_error, diagnosis.findings,
             None if errors is None else errors.skewing * errors.chains, missing_length(trips),
+            self._learned(stage, answer),
         )  # fmt: skip
         return answer, diagnosis, look
+
+    def _learned(self, stage: Stage, answer: LogZ) -> LearnedWeights | None:
+        """Rung weights by the scatter of chains, where nobody asked for others."""
+        if answer.influences is None or not self.settings.learns_weights:
+            return None
+        return least_variance_weights(answer.influences.var(axis=0), np.asarray(stage.ladder.log_prior, np.float64))
 
 
 def keeps_states(model: AbstractModel, path: AbstractPath) -> bool:

@@ -46,8 +46,7 @@ class Settings:
             ladder is so long that their steps would be too wide.
         betas: Where the rungs are: "auto", "adaptive", "adaptive:rejection", "uniform", "power:P",
             "geometric:SMALLEST", or numbers that rise from 0 to 1.
-        rung_weights: "ends", "ends:SHARE", "top", "top:SHARE", "uniform", "exp:RATE" for r_k ∝ exp(RATE·β_k), or
-            log r_k.
+        rung_weights: "auto", "ends", "ends:SHARE", "uniform", "exp:RATE" for r_k ∝ exp(RATE·β_k), or log r_k.
         warmup: "sequential", "annealed", "hysteresis", "iterations", "iterations:NUMBER:SWEEPS", "sams" or
             "wang_landau", or an object of `tempering.warmups`.
         method: The estimator, by its name: "auto", "rts", "ts", "sd", "rsd", "mbar", "ti_rb" …
@@ -121,6 +120,11 @@ class Settings:
         if not isinstance(self.rung_weights, str):
             return np.asarray(self.rung_weights, np.float64)
         return LadderRule("uniform", self.rung_weights).log_prior_of(betas)
+
+    @property
+    def learns_weights(self) -> bool:
+        """Whether a run may learn its rung weights."""
+        return isinstance(self.rung_weights, str) and self.rung_weights == "auto"
 
     def make_warmup(self) -> AbstractWarmup:
         """The warm-up itself, which also chooses rungs where these are asked to be chosen."""

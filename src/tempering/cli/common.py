@@ -80,9 +80,7 @@ ChainsFlag = Annotated[int, count_option("Independent chains.")]
 SweepsFlag = Annotated[int, count_option("Sweeps per chain after the warm-up.")]
 RungsFlag = Annotated[str | None, Option(help="Inverse temperatures: how many, or auto; 100 or more by default.")]
 LadderFlag = Annotated[str, Option(help=_LADDERS)]
-RungWeightsFlag = Annotated[
-    str, Option(help="Weights of the rungs: ends, ends:SHARE, top, top:SHARE, uniform or exp:RATE.")
-]
+RungWeightsFlag = Annotated[str, Option(help="Weights of the rungs: auto, ends, ends:SHARE, uniform or exp:RATE.")]
 WarmupFlag = Annotated[str, Option(help=_WARMUPS)]
 SeedFlag = Annotated[int, Option(help="Seed of all randomness.")]
 DevicesFlag = Annotated[str, Option(help="CPU devices to use: all (one for every core), or how many.")]

@@ -11,8 +11,9 @@ import enum
 import numpy as np
 
 from tempering._defaults import LENGTH
+from tempering._types import HostPerRung
 from tempering.findings import rounded_up, whole_rounded_up
-from tempering.ladder import PathLength
+from tempering.ladder import LearnedWeights, PathLength
 from tempering.verdicts import Finding, Verdict
 
 MIN_GROWTH, MAX_GROWTH = 1.4, 4.0  # of a run's length from one look to the next
@@ -21,6 +22,7 @@ BUDGET = 40  # times the first look, where none is given: on a 784×500 RBM many
 MIN_BUDGET = 5000  # sweeps, where none is given
 MAX_BUDGET = 1_000_000  # likewise
 MARGIN = 1.2  # the error is itself known to some 7 % for 100 chains, its square to 14 %
+MOST_ANEW = 0.75  # of the sweeps that are left: a run starts again with other weights where it saves a quarter of them
 TARGET_ERROR = 0.1  # of log Z, where neither an error nor a length was asked for
 _PER_SQUARE = 2.1  # sweeps per squared length in √KL: a round trip takes 1.7 of them on normal targets
 _SHORTEST = 64  # sweeps; with fewer, 32 blocks would be single draws
@@ -131,6 +133,7 @@ class Look:
         findings: What was found about the run.
         chain_error: The part of the error that falls as a run gets longer, where it is known: the scatter of chains.
         missing: How many times as long the run must be for chains to have crossed the ladder often enough.
+        learned: Rung weights that were learned from the run, where they are wanted.
     """
 
     num_sweeps: int
@@ -139,33 +142,37 @@ class Look:
     findings: tuple[Finding, ...]
     chain_error: float | None = None
     missing: float = 0.0
+    learned: LearnedWeights | None = None
 
     @property
     def num_done(self) -> int:
         """Sweeps per chain since the warm-up."""
         return self.num_discarded + self.num_sweeps
 
-    def num_sweeps_for(self, target_error: float) -> float:
+    def num_sweeps_for(self, target_error: float, gain: float = 1.0) -> float:
         """How many sweeps should bring the error down to a target, with a margin: it falls as 1/√length.
 
         Args:
             target_error: The standard error to reach.
+            gain: The factor by which other rung weights make the variance smaller.
         """
         error = self.std_error if self.chain_error is None else self.chain_error
-        return self.num_sweeps * max(MARGIN * (error / target_error) ** 2, self.missing)
+        return self.num_sweeps * max(MARGIN * (error / target_error) ** 2 / gain, self.missing)
 
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """What to do after a look: end the run, continue it, or start again with a better Ẑ.
+    """What to do after a look: end the run, continue it, or start again with a better Ẑ, or better rung weights.
 
     Attributes:
         num_more: Sweeps per chain until the next look; 0 ends the run.
         is_anew: Whether earlier draws are discarded, after Ẑ was taken from them.
+        log_prior: log r_k of the run that starts again, where they change.
     """
 
     num_more: int = 0
     is_anew: bool = False
+    log_prior: HostPerRung | None = None
 
     @property
     def ends(self) -> bool:
@@ -180,7 +187,8 @@ def decide(look: Look, goal: Goal, block_steps: int = 1) -> Decision:
     """Decide whether a run may end, and if not, when to look again: at 1.4 to 4 times the present length.
 
     A run that has the error and waits for round trips may be looked at sooner, at 1.1 times its length, and is where
-    half of the missing sweeps are done.
+    half of the missing sweeps are done. A run that is far from its target starts again with learned rung weights where
+    these save a quarter of the sweeps that are left.
 
     Args:
         look: What is known about the run.
@@ -197,14 +205,19 @@ def decide(look: Look, goal: Goal, block_steps: int = 1) -> Decision:
     if is_vain or left <= 0:
         return END
     # Round trips that are missing come sooner than the first: a chain must reach an end before one counts.
-    needed = dataclasses.replace(look, missing=(1 + look.missing) / 2).num_sweeps_for(goal.target_error)
+    looked = dataclasses.replace(look, missing=(1 + look.missing) / 2)
+    needed, learned = looked.num_sweeps_for(goal.target_error), None
+    if look.learned is not None and left > look.num_sweeps:
+        with_learned = looked.num_sweeps_for(goal.target_error, look.learned.gain)
+        if with_learned <= MOST_ANEW * (needed - look.num_sweeps):
+            needed, learned = with_learned, look.learned.log_prior
     least = MIN_GROWTH_OF_TRIPS if is_there and look.missing > 1 else MIN_GROWTH
     length = float(np.clip(needed, least * look.num_sweeps, MAX_GROWTH * look.num_sweeps))
     # Not with less left than there is already: that would discard more than it adds.
-    is_anew = Hope.ANEW in hopes and left > look.num_sweeps
+    is_anew = (Hope.ANEW in hopes and left > look.num_sweeps) or learned is not None
     num_more = length if is_anew else length - look.num_sweeps
     num_blocks = int(np.ceil(num_more / block_steps - 1e-9))  # rounding must not add a block
-    return Decision(min(block_steps * num_blocks, left), is_anew)
+    return Decision(min(block_steps * num_blocks, left), is_anew, learned)
 
 
 def too_short(look: Look, goal: Goal, *, is_late: bool = False) -> Finding | None:

@@ -1,15 +1,16 @@
 """Heavy tails of what chains contribute to log Z, such as those under a base with lighter tails than the target's.
 
 From a light base chains come to the far tails of the target only near β = 1. They do so rarely, and stay there for
-long. Until enough of them have been there the answer is too low, and its error too small. Two things show it: the
-skewness of what the chains contribute, and the right tail of log f over the base at the target, which chains see that
-walk there.
+long. Until enough of them have been there the answer is too low, and its error too small. Three things show it: the
+skewness of what the chains contribute, the right tail of log f over the base at the target, which chains see that walk
+there, and that these get farther into the tails than the run did.
 """
 
 import numpy as np
 from jaxtyping import Float
 
 from tempering._logspace import log_or_minus_inf
+from tempering.diagnosis.time_reversal import most_one_sided
 from tempering.estimators import LogZ, pareto_k
 from tempering.findings import twice_as_many
 from tempering.verdicts import Finding, Verdict
@@ -53,7 +54,34 @@ def heavy_target(log_rises: Float[np.ndarray, "chain draw"]) -> Finding | None:
     k = pareto_k(log_or_minus_inf(rises - rises.min())) if rises.size else np.nan
     if not k > MAX_TAIL:
         return None
-    seen = f"the right tail of log f over the base has Pareto k {k:.2g} at the target, more than {MAX_TAIL:g}"
+    return _light_base(
+        f"the right tail of log f over the base has Pareto k {k:.2g} at the target, more than {MAX_TAIL:g}"
+    )
+
+
+def beyond_the_run(by_walks: Float[np.ndarray, " walk"], by_run: Float[np.ndarray, " chain"]) -> Finding | None:
+    """The finding for chains that walk at the target and get farther into its tails than the run did.
+
+    If the run is right, both see the same tails. Among those that get farthest, chains of the run and chains that walk
+    are then equally frequent, whatever the tails are.
+
+    Args:
+        by_walks: The largest log f at the target less log f at the base, of each chain that walked there.
+        by_run: The same of each chain of the run, over no fewer draws of the target.
+
+    Returns:
+        The finding; None if luck may be why.
+    """
+    by_walks, by_run = by_walks[: len(by_run)], by_run[: len(by_walks)]
+    above = 1 - min(np.min(each[np.isfinite(each)], initial=np.inf) for each in (by_walks, by_run))
+    found = most_one_sided(np.concatenate([by_walks + above, -(by_run + above)]))
+    if found is None:
+        return None
+    seen = f"of the {found.number} chains that got farthest into the tails, only {found.number - found.num_positive}"
+    return _light_base(f"{seen} are of the run, and the others walked at the target alone")
+
+
+def _light_base(seen: str) -> Finding:
     return Finding(
         Verdict.HEAVY_TAILS, f"{seen}: the target has heavier tails than the base, and chains from there miss a part",
         "take a base with heavier tails than the target's, such as `tp.Student`",

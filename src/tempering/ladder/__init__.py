@@ -4,7 +4,7 @@
 - `AbstractTwoEndedPath`: one on which two numbers per state give every density.
 - `Ladder`: the joint law q(x, k) over states and rungs, from a path, rung weights and a guess of log Z.
 - `uniform_betas`, `power_betas`, `geometric_betas`, `respaced_betas`, `checked_betas`: inverse temperatures.
-- `uniform_log_prior`, `ends_log_prior`, `exponential_log_prior`: rung weights.
+- `uniform_log_prior`, `ends_log_prior`, `exponential_log_prior`: rung weights; `least_variance_weights` learns them.
 - `LadderRule`: betas and rung weights by name, such as "power:4" and "ends".
 - `StepLengths`, `PathLength`: distances between neighbouring densities, measured by an annealing pass.
 - `Draw`, `HeldDraw`, `GuidedDraw`, `MoveInfo`: what kernels pass to statistics.
@@ -27,9 +27,10 @@ from tempering.ladder.rules import LadderRule as LadderRule
 from tempering.ladder.rung_weights import BOTTOM as BOTTOM
 from tempering.ladder.rung_weights import END_MASS as END_MASS
 from tempering.ladder.rung_weights import TOP as TOP
+from tempering.ladder.rung_weights import LearnedWeights as LearnedWeights
 from tempering.ladder.rung_weights import ends_log_prior as ends_log_prior
 from tempering.ladder.rung_weights import exponential_log_prior as exponential_log_prior
-from tempering.ladder.rung_weights import top_log_prior as top_log_prior
+from tempering.ladder.rung_weights import least_variance_weights as least_variance_weights
 from tempering.ladder.rung_weights import uniform_log_prior as uniform_log_prior
 from tempering.ladder.step_lengths import PathLength as PathLength
 from tempering.ladder.step_lengths import StepLengths as StepLengths

@@ -74,6 +74,16 @@ class Ladder(eqx.Module):
         guess = _checked_per_rung("log_z_guess", log_z_guess, self.path.num_rungs)
         return dataclasses.replace(self, log_z_guess=device_array(guess - guess[0]))
 
+    def with_weights(self, log_prior: HostPerRung) -> "Ladder":
+        """The same path and guess of log Z with other rung weights.
+
+        Args:
+            log_prior: log r_k on the host, normalised.
+        """
+        prior = _checked_prior(log_prior, self.path.num_rungs)
+        ends = device_array(rung_ends(prior), np.int32)
+        return dataclasses.replace(self, log_prior=device_array(prior), ends=ends)
+
     def with_guess(self, log_z_guess: PerRung) -> "Ladder":
         """The same as `with_log_z`, without checks, for use inside jit.
 

@@ -7,7 +7,7 @@ import numpy as np
 from tempering._errors import InputError
 from tempering._types import HostPerRung
 from tempering.ladder.betas import geometric_betas, power_betas, uniform_betas
-from tempering.ladder.rung_weights import ends_log_prior, exponential_log_prior, top_log_prior, uniform_log_prior
+from tempering.ladder.rung_weights import ends_log_prior, exponential_log_prior, uniform_log_prior
 from tempering.ladder.step_lengths import check_measure
 
 _BETAS = {"uniform": uniform_betas, "power": power_betas, "geometric": geometric_betas}
@@ -26,7 +26,7 @@ class LadderRule:
     Attributes:
         betas: "uniform", "power", "power:POWER", "geometric", "geometric:SMALLEST", "adaptive" (which starts as
             "power") or "adaptive:MEASURE" with one of the measures "kl" and "rejection".
-        rung_weights: "uniform", "ends", "ends:SHARE", "top", "top:SHARE" or "exp:RATE".
+        rung_weights: "auto" (which starts as "ends"), "uniform", "ends", "ends:SHARE" or "exp:RATE".
     """
 
     betas: str
@@ -63,15 +63,15 @@ class LadderRule:
         kind, given = _kind_and_number(self.rung_weights, "rung_weights")
         if kind == "uniform" and not given:
             return uniform_log_prior(len(betas))
+        if kind == "auto" and not given:
+            return ends_log_prior(len(betas))
         if kind == "ends":
             return ends_log_prior(len(betas), *given)
-        if kind == "top":
-            return top_log_prior(len(betas), *given)
         if kind == "exp" and given:
             return exponential_log_prior(betas, *given)
         raise InputError(
-            '`rung_weights` must be "ends", "ends:0.1", "top", "top:0.2", "uniform", "exp:RATE" such as exp:2, '
-            f'or log r_k; got "{self.rung_weights}".'
+            '`rung_weights` must be "auto", "ends", "ends:0.1", "uniform", "exp:RATE" such as exp:2, or log r_k; '
+            f'got "{self.rung_weights}".'
         )
 
 

@@ -15,14 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from tempering._types import Key
-from tempering.diagnosis import Diagnosis, diagnose, heavy_target, open_tours, unequilibrated
+from tempering.diagnosis import Diagnosis, beyond_the_run, diagnose, heavy_target, open_tours, unequilibrated
 from tempering.estimators import Annealed
 from tempering.kernels import NO_EVALUATIONS, AbstractKernel, AbstractMove, AbstractSizedMove, Evaluations, Position
 from tempering.ladder import AbstractPath, Ladder, PathLength
 from tempering.sampling.chains import run_chains
 from tempering.sampling.finishing import Rest, rest_of_tours
 from tempering.sampling.target_walk import TargetWalk, walk_at_target
-from tempering.stats import JUST_RTS, MAX_BLOCK_STEPS, MOST_ALONE, Keep, TemperingRecord, TuningSums
+from tempering.stats import JUST_RTS, MAX_BLOCK_STEPS, MOST_ALONE, Keep, TemperingRecord, TuningSums, farthest_rises
 from tempering.verdicts import without_none
 
 
@@ -244,7 +244,7 @@ class Stage:
 
     def with_tours_finished(self, key: Key, keep: Keep = JUST_RTS) -> "Stage":
         """This stage with the rest of its tours, where it is to consist of whole ones and is at its end."""
-        if not (isinstance(self.kind, Sampling) and self.kind.has_whole_tours and self.is_finished):
+        if not (self.has_whole_tours and self.is_finished):
             return self
         key, record = jax.random.fold_in(key, self.number), self.empty_record(keep).without_steps()
         rest = rest_of_tours(key, self.ladder, self.kernel, record, self.states, self.done)
@@ -260,6 +260,11 @@ class Stage:
         return dataclasses.replace(self, tails=walk_at_target(key, self.ladder, self.kernel, record, draws, number))
 
     @property
+    def has_whole_tours(self) -> bool:
+        """Whether chains began with exact draws of the base, and are to end so."""
+        return isinstance(self.kind, Sampling) and self.kind.has_whole_tours
+
+    @property
     def complete_recording(self) -> Any:
         """What was kept, with the rest of the tours where that was walked: what estimators take."""
         return self.recording if self.rest is None else self.recording.with_tours_finished(self.rest.recording)
@@ -267,16 +272,16 @@ class Stage:
     @property
     def families(self) -> tuple[int, ...] | None:
         """The particle that the start of each chain descends from; None where chains begin at the base."""
-        begins_at_base = isinstance(self.kind, Sampling) and self.kind.has_whole_tours
-        return None if begins_at_base else self.warmup.families
+        return None if self.has_whole_tours else self.warmup.families
 
     def diagnosis(self, log_z_base: float) -> Diagnosis:
         """What this stage's draws, the annealing pass and the warm-up's own rule say of the answer."""
         found = diagnose(self.complete_recording, self.warmup.annealed, log_z_base=log_z_base)
-        if isinstance(self.kind, Sampling) and self.kind.has_whole_tours:
+        if self.has_whole_tours:
             found = found.with_findings(without_none(open_tours(self.rest and self.rest.num_open, self.num_chains)))
         if self.tails is not None:
-            found = found.with_findings(without_none(heavy_target(self.tails.log_rises)))
+            farthest = self.tails.farthest, farthest_rises(self.recording.states.log_rises)
+            found = found.with_findings(without_none(heavy_target(self.tails.log_rises) or beyond_the_run(*farthest)))
         return found if self.warmup.is_equilibrated else found.with_findings((unequilibrated(),))
 
 

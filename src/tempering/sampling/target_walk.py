@@ -12,7 +12,7 @@ from tempering._types import Key
 from tempering.kernels import AbstractKernel, positions_at_target
 from tempering.ladder import Ladder
 from tempering.sampling.chains import run_chains
-from tempering.stats import MAX_BLOCK_STEPS, WeightedDraws
+from tempering.stats import MAX_BLOCK_STEPS, WeightedDraws, farthest_rises
 
 _NUM_STEPS = 2 * MAX_BLOCK_STEPS  # of each chain
 _APART = 50  # steps between states that are looked at: next to each other they are nearly the same
@@ -25,10 +25,12 @@ class TargetWalk(NamedTuple):
 
     Attributes:
         log_rises: log f at the target less log f at the base, at states of the second half.
+        farthest: The largest of them for each chain, over as many steps as a chain of the run has draws of the target.
         num_moves: Moves of all chains together.
     """
 
     log_rises: Float[np.ndarray, "chain draw"]
+    farthest: Float[np.ndarray, " chain"]
     num_moves: int
 
 
@@ -68,5 +70,6 @@ def walk_at_target(
         num_steps=_NUM_STEPS, block_steps=MAX_BLOCK_STEPS, joins_chains=True,
     )  # fmt: skip
     *_, last = blocks
-    seen = last.record.on_host().states
-    return TargetWalk(seen.log_rises[:, ::_APART], num_chains * _NUM_STEPS)
+    rises = last.record.on_host().states.log_rises
+    num_draws = round(draws.effective_size / draws.num_chains)
+    return TargetWalk(rises[:, ::_APART], farthest_rises(rises[:, -max(num_draws, 1) :]), num_chains * _NUM_STEPS)

@@ -79,6 +79,11 @@ class WeightedDraws(AbstractHostStatistic):
         return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[picked], self.x)
 
     @property
+    def num_chains(self) -> int:
+        """The number of chains whose states are kept."""
+        return len(self.log_weights)
+
+    @property
     def skewness_of_rises(self) -> float:
         """The skewness of `log_rises` under the target; NaN where it is unknown, or where they do not vary."""
         if self.log_rises is None or not np.isfinite(self.log_weights.max(initial=-np.inf)):
@@ -97,6 +102,11 @@ class WeightedDraws(AbstractHostStatistic):
     def __repr__(self) -> str:
         num_chains, num_draws = np.shape(self.log_weights)
         return f"WeightedDraws({num_chains} chains × {num_draws} draws, worth {self.effective_size:.1f})"
+
+
+def farthest_rises(log_rises: Float[np.ndarray, "chain draw"]) -> Float[np.ndarray, " chain"]:
+    """The largest finite one of each chain; −inf where there is none."""
+    return np.where(np.isfinite(log_rises), log_rises, -np.inf).max(axis=1, initial=-np.inf)
 
 
 def systematic_picks(weights: Float[np.ndarray, " draw"], num_picks: int, offset: float) -> Int[np.ndarray, " pick"]:

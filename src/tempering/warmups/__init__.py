@@ -8,5 +8,6 @@ from tempering.warmups.initial_iterations import InitialIterations as InitialIte
 from tempering.warmups.self_adjusting import SelfAdjusting as SelfAdjusting
 from tempering.warmups.self_adjusting import adjust as adjust
 from tempering.warmups.sequential import SequentialStart as SequentialStart
+from tempering.warmups.starting_anew import started_anew as started_anew
 from tempering.warmups.tuned import Tuned as Tuned
 from tempering.warmups.tuned import tuned_if_needed as tuned_if_needed
