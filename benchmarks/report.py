@@ -72,6 +72,7 @@ def page() -> str:
             "The same RBM, 1000 sweeps, under the paper's uniform r_k, the default `ends:0.1`, and heavier ends: less "
             "noise (the claimed error), but a longer memory of the start (the bias).",
         ),
+        if_run("learned_weights", learned_weights),
         compared(
             "Every method side by side",
             "side_by_side",
@@ -120,6 +121,15 @@ def long_ladders() -> str:
         "Prior N(0, 1)^d, likelihood N(x; m, 0.1²), by `tp.estimate(posterior)` with default settings, against exact "
         "evidence. BlackJAX: adaptive tempered SMC with 1000 particles and five HMC trajectories of ten leaps a step. "
         "PyMC: `sample_smc` with its defaults.",
+    )
+
+
+def learned_weights() -> str:
+    return by_default(
+        "Rung weights that are learned",
+        "learned_weights",
+        "Runs until the error is as small as the row says, with the weights `ends`, and with `auto`, the default, "
+        "which starts again with [learned weights](../guides/ladders.md#weights-that-are-learned) where that pays.",
     )
 
 

@@ -58,6 +58,7 @@ STUDIES = (
     Study("initial_iterations", "experiments/initial_iterations.py"),
     Study("figure4", "experiments/figure4.py", JOBS),
     Study("prior", "experiments/prior.py"),
+    Study("learned_weights", "experiments/learned_weights.py", JOBS),
     Study("side_by_side", "experiments/side_by_side.py", JOBS),
     Study("matched_cost", "experiments/matched_cost.py", JOBS),
     Study("exact_answers", "experiments/exact_answers.py", JOBS),

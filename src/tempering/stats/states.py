@@ -105,7 +105,14 @@ class WeightedDraws(AbstractHostStatistic):
 
 
 def farthest_rises(log_rises: Float[np.ndarray, "chain draw"]) -> Float[np.ndarray, " chain"]:
-    """The largest finite one of each chain; −inf where there is none."""
+    """How far each chain got into the tails: the largest of its `log_rises`.
+
+    Args:
+        log_rises: log f at the target less log f at the base, at draws of each chain.
+
+    Returns:
+        The largest finite one of each chain; −inf where there is none.
+    """
     return np.where(np.isfinite(log_rises), log_rises, -np.inf).max(axis=1, initial=-np.inf)
 
 

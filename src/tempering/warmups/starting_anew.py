@@ -23,6 +23,9 @@ def started_anew(stage: Stage, ladder: Ladder, offset: float) -> Stage:
         stage: The stage so far.
         ladder: The new law.
         offset: A uniform random number in [0, 1).
+
+    Returns:
+        The stage, ready to go on.
     """
     stage = dataclasses.replace(stage.with_found(is_equilibrated=True), recording=None, rest=None, tails=None)
     if stage.has_whole_tours:
