@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import checks
 import tempering as tp
 from tempering.diagnosis.tails import beyond_the_run, heavy_contributions, heavy_target
 from tempering.estimators import LogZ
@@ -67,31 +68,37 @@ def test_no_state_with_a_density_is_no_evidence():
 
 
 def test_walks_that_get_farther_than_the_run_are_found():
-    """20 chains each; twelve in a row are odds of 2¹³ / 13 to 1. Kills: run and walks swapped, the nearest first."""
-    run = np.linspace(-7.0, 3.0, 20)
+    """20 walks; twelve that rise in a row are odds of 2¹³ / 13 to 1. Kills: both ends swapped, small changes first."""
+    first = np.linspace(-7.0, 3.0, 20)
     for num_beyond, is_found in ((11, False), (12, True), (20, True)):
-        walks = np.where(np.arange(20) < num_beyond, 3.5 + np.arange(20), -8.0)
-        found = beyond_the_run(walks, run)
+        last = first + np.where(np.arange(20) < num_beyond, 20.0 + np.arange(20), -np.arange(1.0, 21.0))
+        found = beyond_the_run(first, last)
         assert (found is not None) is is_found
-        assert beyond_the_run(run, walks) is None
+        assert beyond_the_run(last, first) is None
         if found is not None:
             assert found.verdict is Verdict.HEAVY_TAILS
-            assert f"of the {num_beyond} chains that got farthest into the tails, only 0 are of the run" in found.seen
+            told = f"of the {num_beyond} walks at the target on which log f over the base changed most, it rose on"
+            assert f"{told} {num_beyond}, " in found.seen
             assert "tp.Student" in found.cure
 
 
-def test_as_many_walks_as_chains_are_compared():
-    """Of many more walks some would be farthest anyhow. Kills: no limit to either side."""
+def test_walks_in_equilibrium_are_no_evidence_however_much_they_change():
+    """The ends of reversible walks may be swapped; luck exceeds odds of 500 in at most one of 500 sets of them.
+
+    Kills: how far a walk gets at any time, held against where it began; the order of walks by where they ended.
+    """
     rng = np.random.default_rng(4)
-    many, few = rng.normal(size=4000), rng.normal(size=20)
-    assert beyond_the_run(many, few) is None
-    assert beyond_the_run(few, many) is None
+    first = rng.standard_cauchy((2000, 100))
+    last = np.where(rng.random(first.shape) < 0.7, rng.standard_cauchy(first.shape), first)
+    quiet = sum(beyond_the_run(*pair) is None for pair in zip(first, last, strict=True))
+    checks.assert_coverage(quiet, 2000, 1 - 1 / 500, 0.0)
 
 
-def test_chains_without_a_density_got_nowhere():
+def test_walks_without_a_density_at_an_end_are_no_evidence():
     nowhere = np.full(30, -np.inf)
     assert beyond_the_run(nowhere, nowhere) is None
-    assert beyond_the_run(np.arange(30.0), nowhere) is not None
+    assert beyond_the_run(nowhere, np.arange(30.0)) is None
+    assert beyond_the_run(np.zeros(30), np.zeros(30)) is None
 
 
 @pytest.mark.slow  # ten runs; the rule itself is tested above

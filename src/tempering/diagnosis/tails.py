@@ -3,7 +3,7 @@
 From a light base chains come to the far tails of the target only near β = 1. They do so rarely, and stay there for
 long. Until enough of them have been there the answer is too low, and its error too small. Three things show it: the
 skewness of what the chains contribute, the right tail of log f over the base at the target, which chains see that walk
-there, and that these get farther into the tails than the run did.
+there, and that these get farther into the tails than the draws of the run from which they began.
 """
 
 import numpy as np
@@ -59,26 +59,25 @@ def heavy_target(log_rises: Float[np.ndarray, "chain draw"]) -> Finding | None:
     )
 
 
-def beyond_the_run(by_walks: Float[np.ndarray, " walk"], by_run: Float[np.ndarray, " chain"]) -> Finding | None:
-    """The finding for chains that walk at the target and get farther into its tails than the run did.
+def beyond_the_run(first: Float[np.ndarray, " walk"], last: Float[np.ndarray, " walk"]) -> Finding | None:
+    """The finding for chains that walk at the target, from draws of the run, and get farther into its tails.
 
-    If the run is right, both see the same tails. Among those that get farthest, chains of the run and chains that walk
-    are then equally frequent, whatever the tails are.
+    If the run is right, its draws have the law of the target, which walks keep. As many of them then come back from the
+    tails as get there. Of walks whose log f over the base changed most, it rose in half, as coins fall.
 
     Args:
-        by_walks: The largest log f at the target less log f at the base, of each chain that walked there.
-        by_run: The same of each chain of the run, over no fewer draws of the target.
+        first: log f at the target less log f at the base where each walk began.
+        last: The same where it ended.
 
     Returns:
         The finding; None if luck may be why.
     """
-    by_walks, by_run = by_walks[: len(by_run)], by_run[: len(by_walks)]
-    above = 1 - min(np.min(each[np.isfinite(each)], initial=np.inf) for each in (by_walks, by_run))
-    found = most_one_sided(np.concatenate([by_walks + above, -(by_run + above)]))
+    known = np.isfinite(first) & np.isfinite(last)
+    found = most_one_sided(last[known] - first[known])
     if found is None:
         return None
-    seen = f"of the {found.number} chains that got farthest into the tails, only {found.number - found.num_positive}"
-    return _light_base(f"{seen} are of the run, and the others walked at the target alone")
+    seen = f"of the {found.number} walks at the target on which log f over the base changed most"
+    return _light_base(f"{seen}, it rose on {found.num_positive}, and not on half of them")
 
 
 def _light_base(seen: str) -> Finding:

@@ -22,7 +22,7 @@ from tempering.ladder import AbstractPath, Ladder, PathLength
 from tempering.sampling.chains import run_chains
 from tempering.sampling.finishing import Rest, rest_of_tours
 from tempering.sampling.target_walk import TargetWalk, walk_at_target
-from tempering.stats import JUST_RTS, MAX_BLOCK_STEPS, MOST_ALONE, Keep, TemperingRecord, TuningSums, farthest_rises
+from tempering.stats import JUST_RTS, MAX_BLOCK_STEPS, MOST_ALONE, Keep, TemperingRecord, TuningSums
 from tempering.verdicts import without_none
 
 
@@ -280,8 +280,9 @@ class Stage:
         if self.has_whole_tours:
             found = found.with_findings(without_none(open_tours(self.rest and self.rest.num_open, self.num_chains)))
         if self.tails is not None:
-            farthest = self.tails.farthest, farthest_rises(self.recording.states.log_rises)
-            found = found.with_findings(without_none(heavy_target(self.tails.log_rises) or beyond_the_run(*farthest)))
+            walk = self.tails
+            heavy = heavy_target(walk.log_rises) or beyond_the_run(walk.first, walk.last)
+            found = found.with_findings(without_none(heavy))
         return found if self.warmup.is_equilibrated else found.with_findings((unequilibrated(),))
 
 

@@ -12,9 +12,9 @@ from tempering._types import Key
 from tempering.kernels import AbstractKernel, positions_at_target
 from tempering.ladder import Ladder
 from tempering.sampling.chains import run_chains
-from tempering.stats import MAX_BLOCK_STEPS, WeightedDraws, farthest_rises
+from tempering.stats import MAX_BLOCK_STEPS, WeightedDraws
 
-_NUM_STEPS = 2 * MAX_BLOCK_STEPS  # of each chain
+_NUM_STEPS = 2 * MAX_BLOCK_STEPS  # of each chain, in two blocks
 _APART = 50  # steps between states that are looked at: next to each other they are nearly the same
 _ELSEWHERE = -1e5  # log r_k of the other rungs, so low that no chain ever goes there
 _KEY = 2**23  # folded into the key of a stage, out of the way of its steps
@@ -25,12 +25,14 @@ class TargetWalk(NamedTuple):
 
     Attributes:
         log_rises: log f at the target less log f at the base, at states of the second half.
-        farthest: The largest of them for each chain, over as many steps as a chain of the run has draws of the target.
+        first: The same where each walk began, after a step.
+        last: Where it ended.
         num_moves: Moves of all chains together.
     """
 
     log_rises: Float[np.ndarray, "chain draw"]
-    farthest: Float[np.ndarray, " chain"]
+    first: Float[np.ndarray, " chain"]
+    last: Float[np.ndarray, " chain"]
     num_moves: int
 
 
@@ -69,7 +71,5 @@ def walk_at_target(
         jax.random.fold_in(key, _KEY), alone, kernel, record, states,
         num_steps=_NUM_STEPS, block_steps=MAX_BLOCK_STEPS, joins_chains=True,
     )  # fmt: skip
-    *_, last = blocks
-    rises = last.record.on_host().states.log_rises
-    num_draws = round(draws.effective_size / draws.num_chains)
-    return TargetWalk(rises[:, ::_APART], farthest_rises(rises[:, -max(num_draws, 1) :]), num_chains * _NUM_STEPS)
+    early, late = (block.record.on_host().states.log_rises for block in blocks)
+    return TargetWalk(late[:, ::_APART], early[:, 0], late[:, -1], num_chains * _NUM_STEPS)

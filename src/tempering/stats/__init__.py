@@ -44,7 +44,6 @@ from tempering.stats.moves import TuningSums as TuningSums
 from tempering.stats.record import TemperingRecord as TemperingRecord
 from tempering.stats.recording import Recording as Recording
 from tempering.stats.states import WeightedDraws as WeightedDraws
-from tempering.stats.states import farthest_rises as farthest_rises
 from tempering.stats.states import systematic_picks as systematic_picks
 from tempering.stats.statistic import AbstractHostStatistic as AbstractHostStatistic
 from tempering.stats.statistic import AbstractRecord as AbstractRecord

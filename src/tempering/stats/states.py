@@ -104,18 +104,6 @@ class WeightedDraws(AbstractHostStatistic):
         return f"WeightedDraws({num_chains} chains × {num_draws} draws, worth {self.effective_size:.1f})"
 
 
-def farthest_rises(log_rises: Float[np.ndarray, "chain draw"]) -> Float[np.ndarray, " chain"]:
-    """How far each chain got into the tails: the largest of its `log_rises`.
-
-    Args:
-        log_rises: log f at the target less log f at the base, at draws of each chain.
-
-    Returns:
-        The largest finite one of each chain; −inf where there is none.
-    """
-    return np.where(np.isfinite(log_rises), log_rises, -np.inf).max(axis=1, initial=-np.inf)
-
-
 def systematic_picks(weights: Float[np.ndarray, " draw"], num_picks: int, offset: float) -> Int[np.ndarray, " pick"]:
     """Systematic resampling: indices in proportion to weights, each n·w times up to rounding.
 
