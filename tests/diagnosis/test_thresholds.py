@@ -37,7 +37,7 @@ from tempering.estimators import (
     uncertainty,
 )  # fmt: skip
 from tempering.ladder import LearnedWeights, PathLength
-from tempering.stats import MoveCounts
+from tempering.stats import MoveCounts, WeightedDraws
 from tempering.training import doubts, tempered, travelled
 from tempering.verdicts import Finding, Verdict
 from tempering.warmups import initial_iterations
@@ -256,6 +256,14 @@ def pareto_rises(k: float) -> np.ndarray:
     return (1 - (np.arange(4000) + 0.5) / 4000)[:, None] ** -k
 
 
+def far_walks(number: int) -> str:
+    """What is found where so many of 100 walks are all the time farther out than all chains of the run alike."""
+    rises = np.tile(np.arange(100.0), (100, 1))
+    run = WeightedDraws(rises, 0 * rises, 0 * rises.astype(int), 100, log_rises=rises)
+    finding = tails.beyond_the_run(np.where(np.arange(100) < number, 200.0, 0.0)[:, None], run)
+    return "" if finding is None else finding.seen
+
+
 def short_tail(num_tail: int) -> bool:
     log_weights = np.log(np.append(np.ones(100 - num_tail), np.arange(2.0, 2.0 + num_tail)))
     return bool(np.isnan(pareto.pareto_k(log_weights)))
@@ -344,6 +352,9 @@ THRESHOLDS = (
     Threshold(uncertainty, "_MIN_GROUPED", beside(lambda n: uncertainty._groups(n) is None, 19, 20), DOWN),
     Threshold(tails, "MAX_SKEWNESS", beside(lambda skewness: skewed(skewness, 100), 1.95, 2.05), UP),
     Threshold(tails, "MAX_TAIL", beside(lambda k: tails.heavy_target(pareto_rises(k)), 0.45, 0.55), UP),
+    Threshold(tails, "FARTHEST", lambda: ("0.01 of its draws" in far_walks(25),), (True,)),
+    # Errors of √(p (1 − p) / 99), 99 degrees of freedom: 2.57 and 2.78, where 2.63 is exceeded once in 200 times.
+    Threshold(tails, "LUCK", beside(far_walks, 8, 9), UP),
     # Twenty chains: √(15.1 · 6/20) = 2.128 by chance.
     Threshold(tails, "_CHANCE", beside(lambda skewness: skewed(skewness, 20), 2.12, 2.14), UP),
     # Twelve chains: odds of 2^13/13 = 630; eleven: 341.

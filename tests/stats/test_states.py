@@ -7,7 +7,7 @@ import pytest
 
 import exact
 import tempering as tp
-from tempering.stats import WeightedDraws, states, systematic_picks
+from tempering.stats import WeightedDraws, mean_of_chains, states, systematic_picks
 from tempering.stats.states import StateTrace
 
 
@@ -54,6 +54,33 @@ def test_the_skewness_of_rises_is_that_under_the_target():
     same = WeightedDraws(rises, np.log(repeats), np.zeros((2, 3), np.int32), 3, log_rises=np.ones((2, 3)))
     none = WeightedDraws(rises, np.full((2, 3), -np.inf), np.zeros((2, 3), np.int32), 3, log_rises=rises)
     assert all(np.isnan(each.skewness_of_rises) for each in (same, none, _draws(0, 7)))
+
+
+def test_the_time_beyond_a_level_is_that_under_the_target():
+    """Against draws that are repeated as often as they weigh, and the error of a ratio by the delta method.
+
+    Kills: weights left out, a level on the wrong side of its share, chains that all count alike.
+    """
+    repeats, rises = (
+        np.array([[1, 4, 2], [3, 1, 5], [2, 2, 0]]),
+        np.array([[0.0, 1.0, 7.0], [2.0, 9.0, 3.0], [8, 1, 99]]),
+    )
+    draws = WeightedDraws(rises, np.log(np.maximum(repeats, 1e-300)), np.zeros((3, 3), np.int32), 3, log_rises=rises)
+    known = np.sort(np.repeat(rises.ravel(), repeats.ravel()))
+    for share in (0.05, 0.16, 0.5, 0.99):
+        level = draws.exceeded_by(share)
+        assert level in known
+        assert np.mean(known > level) <= share < np.mean(known >= level)
+    beyond, of_all = np.array([2.0, 6.0, 2.0]), np.array([7.0, 9.0, 4.0])
+    found = draws.time_beyond(2.5)
+    assert found.value == pytest.approx(beyond.sum() / of_all.sum())
+    off = (beyond - found.value * of_all) / of_all.mean()
+    assert found.std_error == pytest.approx((np.sum(off**2) / 2 / 3) ** 0.5)
+
+
+def test_a_mean_of_chains_has_the_error_of_their_means():
+    assert mean_of_chains(np.array([[1.0, 3.0], [5.0, 7.0]])) == (4.0, pytest.approx(2.0))
+    assert np.isnan(mean_of_chains(np.ones((1, 3))).std_error)
 
 
 def _draws(first: int, num: int) -> WeightedDraws:

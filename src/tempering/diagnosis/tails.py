@@ -3,20 +3,23 @@
 From a light base chains come to the far tails of the target only near β = 1. They do so rarely, and stay there for
 long. Until enough of them have been there the answer is too low, and its error too small. Three things show it: the
 skewness of what the chains contribute, the right tail of log f over the base at the target, which chains see that walk
-there, and that these get farther into the tails than the draws of the run from which they began.
+there, and that these are farther in the tails than the run was.
 """
 
 import numpy as np
 from jaxtyping import Float
+from scipy.special import stdtrit
 
 from tempering._logspace import log_or_minus_inf
-from tempering.diagnosis.time_reversal import most_one_sided
 from tempering.estimators import LogZ, pareto_k
 from tempering.findings import twice_as_many
+from tempering.stats import WeightedDraws, mean_of_chains
 from tempering.verdicts import Finding, Verdict
 
 MAX_SKEWNESS = 2.0  # of exponential variables: m of them for each chain have 2/√m, so beyond it a chain has had none
 MAX_TAIL = 0.5  # Pareto k of log f over the base at the target: beyond it even its logarithm has no variance
+FARTHEST = 0.01  # of the target: the share of a run's draws that is held against walks
+LUCK = 0.005  # the probability that walks exceed it by so much where the run is right, by Student's law
 _CHANCE = 15.1  # times the variance 6/n of the skewness of n normal variables; its square exceeds that once in 10,000
 
 
@@ -59,25 +62,27 @@ def heavy_target(log_rises: Float[np.ndarray, "chain draw"]) -> Finding | None:
     )
 
 
-def beyond_the_run(first: Float[np.ndarray, " walk"], last: Float[np.ndarray, " walk"]) -> Finding | None:
-    """The finding for chains that walk at the target, from draws of the run, and get farther into its tails.
+def beyond_the_run(walks: Float[np.ndarray, "chain step"], draws: WeightedDraws) -> Finding | None:
+    """The finding for chains that walk at the target, and are farther in its tails than the run was.
 
-    If the run is right, its draws have the law of the target, which walks keep. As many of them then come back from the
-    tails as get there. Of walks whose log f over the base changed most, it rose in half, as coins fall.
+    A level is chosen that log f over the base exceeds for a small share of the run's draws of the target. If the run is
+    right, walks exceed it for the same share of their time. The errors of both shares are the scatter of chains. So it
+    does not matter how fast either kind forgets where it was.
 
     Args:
-        first: log f at the target less log f at the base where each walk began.
-        last: The same where it ended.
+        walks: log f at the target less log f at the base, at every step of chains that walk at the target.
+        draws: The states of the run.
 
     Returns:
-        The finding; None if luck may be why.
+        The finding; None if walks exceed the level no more often than the run, or luck may be why.
     """
-    known = np.isfinite(first) & np.isfinite(last)
-    found = most_one_sided(last[known] - first[known])
-    if found is None:
+    level = draws.exceeded_by(FARTHEST)
+    of_run, of_walks = draws.time_beyond(level), mean_of_chains(walks > level)
+    error, dof = np.hypot(of_run.std_error, of_walks.std_error), min(len(walks), draws.num_chains) - 1
+    if dof < 1 or not of_walks.value - of_run.value > stdtrit(dof, 1 - LUCK) * error:
         return None
-    seen = f"of the {found.number} walks at the target on which log f over the base changed most"
-    return _light_base(f"{seen}, it rose on {found.num_positive}, and not on half of them")
+    seen = f"chains that walk at the target alone are for {of_walks.value:.2g} of their time in tails where the run had"
+    return _light_base(f"{seen} {of_run.value:.2g} of its draws")
 
 
 def _light_base(seen: str) -> Finding:

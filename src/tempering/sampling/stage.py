@@ -281,7 +281,7 @@ class Stage:
             found = found.with_findings(without_none(open_tours(self.rest and self.rest.num_open, self.num_chains)))
         if self.tails is not None:
             walk = self.tails
-            heavy = heavy_target(walk.log_rises) or beyond_the_run(walk.first, walk.last)
+            heavy = heavy_target(walk.rises_apart) or beyond_the_run(walk.log_rises, self.recording.states)
             found = found.with_findings(without_none(heavy))
         return found if self.warmup.is_equilibrated else found.with_findings((unequilibrated(),))
 

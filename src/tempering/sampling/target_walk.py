@@ -24,16 +24,17 @@ class TargetWalk(NamedTuple):
     """What chains that walked at the target saw.
 
     Attributes:
-        log_rises: log f at the target less log f at the base, at states of the second half.
-        first: The same where each walk began, after a step.
-        last: Where it ended.
+        log_rises: log f at the target less log f at the base, at every state of the second half.
         num_moves: Moves of all chains together.
     """
 
-    log_rises: Float[np.ndarray, "chain draw"]
-    first: Float[np.ndarray, " chain"]
-    last: Float[np.ndarray, " chain"]
+    log_rises: Float[np.ndarray, "chain step"]
     num_moves: int
+
+    @property
+    def rises_apart(self) -> Float[np.ndarray, "chain draw"]:
+        """Those of states that are not next to each other."""
+        return self.log_rises[:, ::_APART]
 
 
 def walk_at_target(
@@ -71,5 +72,5 @@ def walk_at_target(
         jax.random.fold_in(key, _KEY), alone, kernel, record, states,
         num_steps=_NUM_STEPS, block_steps=MAX_BLOCK_STEPS, joins_chains=True,
     )  # fmt: skip
-    early, late = (block.record.on_host().states.log_rises for block in blocks)
-    return TargetWalk(late[:, ::_APART], early[:, 0], late[:, -1], num_chains * _NUM_STEPS)
+    *_, last = blocks
+    return TargetWalk(last.record.on_host().states.log_rises, num_chains * _NUM_STEPS)

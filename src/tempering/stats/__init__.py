@@ -43,7 +43,9 @@ from tempering.stats.moves import TuningCounts as TuningCounts
 from tempering.stats.moves import TuningSums as TuningSums
 from tempering.stats.record import TemperingRecord as TemperingRecord
 from tempering.stats.recording import Recording as Recording
+from tempering.stats.states import Share as Share
 from tempering.stats.states import WeightedDraws as WeightedDraws
+from tempering.stats.states import mean_of_chains as mean_of_chains
 from tempering.stats.states import systematic_picks as systematic_picks
 from tempering.stats.statistic import AbstractHostStatistic as AbstractHostStatistic
 from tempering.stats.statistic import AbstractRecord as AbstractRecord

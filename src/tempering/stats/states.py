@@ -1,12 +1,12 @@
 """States with their weights under the target, from which draws of the target are resampled."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Shaped
 
 from tempering._device_arrays import device_zeros
 from tempering.ladder import Draw, Ladder
@@ -96,12 +96,62 @@ class WeightedDraws(AbstractHostStatistic):
         second, third = (np.average(off**power, weights=weights) for power in (2, 3))
         return float(third / second**1.5) if second > 0 else np.nan
 
+    def exceeded_by(self, share: float) -> float:
+        """The level that `log_rises` exceed under the target with this probability, or a smaller one.
+
+        Args:
+            share: The probability.
+        """
+        assert self.log_rises is not None
+        rises, weights = self.log_rises.ravel(), self._weights().ravel()
+        order = np.argsort(rises, kind="stable")  # NaN comes last, and has no weight
+        until = np.cumsum(weights[order]) / weights.sum()
+        return float(rises[order][min(np.searchsorted(until, 1 - share), len(order) - 1)])
+
+    def time_beyond(self, level: float) -> "Share":
+        """The probability under the target that `log_rises` exceed a level.
+
+        Args:
+            level: The level.
+        """
+        assert self.log_rises is not None
+        weights = self._weights()
+        beyond, of_all = (weights * (self.log_rises > level)).sum(axis=1), weights.sum(axis=1)
+        share = beyond.sum() / of_all.sum()
+        return Share(float(share), mean_of_chains((beyond - share * of_all)[:, None] / of_all.mean()).std_error)
+
     def _weights(self) -> Float[np.ndarray, "chain draw"]:
         return np.exp(self.log_weights - self.log_weights.max())
 
     def __repr__(self) -> str:
         num_chains, num_draws = np.shape(self.log_weights)
         return f"WeightedDraws({num_chains} chains × {num_draws} draws, worth {self.effective_size:.1f})"
+
+
+class Share(NamedTuple):
+    """A probability, as chains estimate it.
+
+    Attributes:
+        value: The estimate.
+        std_error: Its standard error, by the scatter of chains; NaN for one chain.
+    """
+
+    value: float
+    std_error: float
+
+
+def mean_of_chains(numbers: Shaped[np.ndarray, "chain draw"]) -> Share:
+    """A mean over the draws of chains that are independent of one another, with its error.
+
+    Args:
+        numbers: One for each draw, such as whether something is so.
+
+    Returns:
+        The mean. Its error is that of the means of chains.
+    """
+    means = numbers.mean(axis=1)
+    error = means.std(ddof=1) / len(means) ** 0.5 if len(means) > 1 else np.nan
+    return Share(float(means.mean()), float(error))
 
 
 def systematic_picks(weights: Float[np.ndarray, " draw"], num_picks: int, offset: float) -> Int[np.ndarray, " pick"]:
