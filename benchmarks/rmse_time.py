@@ -1,6 +1,6 @@
 """Seconds to an RMSE of 0.1 on Salakhutdinov's 784×500 RBM: this package, and the AIS of the package rbms.
 
-    python benchmarks/rmse_time.py [--rounds 2] [--runs 10] [--steps 3000 10000] [--limit 900]
+    python benchmarks/rmse_time.py [--rounds 6] [--runs 10] [--steps 10000] [--limit 900]
 
 The two take turns, each in a process of its own that uses all cores. Ours is `tp.estimate` with 100 chains, from the
 data's frequencies as its base, and as one would ask for it: it goes on until its error is 0.1 and its verdict is good.
@@ -34,9 +34,9 @@ OURS, THEIRS = f"tempering, until the error is {TARGET}", "rbms' AIS, steps: "
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--runs", type=int, default=10, help="of ours, in each round and at each length")
-    parser.add_argument("--steps", type=int, nargs="+", default=[3000, 10_000], help="of rbms")
+    parser.add_argument("--steps", type=int, nargs="+", default=[10_000], help="of rbms")
     parser.add_argument("--limit", type=float, default=900.0, help="seconds after which a process is ended")
     parser.add_argument("--alone", nargs=4, metavar=("WHO", "LENGTH", "RUNS", "SEED"), help="print runs as JSON")
     asked = parser.parse_args()
