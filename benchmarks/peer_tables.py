@@ -84,7 +84,7 @@ def rmse_time(content: dict[str, Any]) -> Table:
     if found is not None:
         aim = aimed(found["value"] >= LEAST_RBMS, f"at least {LEAST_RBMS:.0f}")
         told = (
-            f"By its longest runs, rbms' AIS takes {found['value']:.0f} times as long as this package to an "
+            f"By its longest runs, rbms' AIS takes {found['value']:.1f} times as long as this package to an "
             f"RMSE of {content['target']} {aim}; resampled runs give {found['low']:.0f} to {found['high']:.0f} in "
             "90 % of cases."
         )
