@@ -135,7 +135,8 @@ def test_fields_too_large_for_a_basis_stay_in_float32():
 
 def test_rows_written_whole_and_several_steps_a_turn_change_nothing():
     """Mutants killed: a term added at every rung, steps up and down exchanged, the rest of the turns left out."""
-    rbm = tp.RBM(RNG.normal(0, 0.6, (6, 5)), RNG.normal(size=6), RNG.normal(size=5))
+    rng = np.random.default_rng(20)  # its own: rounding depends on the weights
+    rbm = tp.RBM(rng.normal(0, 0.6, (6, 5)), rng.normal(size=6), rng.normal(size=5))
     ladder = tp.Ladder.create(rbm.path("uniform", np.linspace(0, 1, 4)))
     keep = tp.stats.Keep(steps=True, bridges=True, tours=True)
     record = tp.stats.TemperingRecord.empty(ladder, any_range=False, keep=keep)
@@ -147,4 +148,4 @@ def test_rows_written_whole_and_several_steps_a_turn_change_nothing():
 
     plain, in_rows = walked(ladder), walked(dataclasses.replace(ladder, writes_rows=True))
     for one, other in zip(jax.tree.leaves(plain), jax.tree.leaves(in_rows), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-6)
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=20 * 2**-23)  # a rounding of 20 steps, in nats
