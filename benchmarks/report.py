@@ -287,7 +287,18 @@ def coverage() -> str:
         "percentages show how often "
         "intervals of that level held the truth. `experiments/problems.py` has the models. "
     ) + off_in_words(good)
+    alarms = {name: alarms_in_words(summaries[f"{name}, all"]) for name in ("all other problems", "light bases")}
+    text += (
+        f" Of right answers of chains that made enough round trips, {alarms['all other problems']} got another verdict "
+        f"than good; under light bases {alarms['light bases']}. A base is light where log f over it is skewed to the "
+        "right under the target: parts of the target are then hardly ever seen from there."
+    )
     return section("Do the intervals hold?", text, content["about"], table(header, rows))
+
+
+def alarms_in_words(row: dict[str, Any]) -> str:
+    """How many of the right answers got another verdict than good."""
+    return f"{row['alarms']} of {row['right']} ({row['alarms'] / row['right']:.1%})"
 
 
 def reference() -> str:

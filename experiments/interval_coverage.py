@@ -21,6 +21,7 @@ import tempering as tp
 from tempering.api.settings import Settings
 
 FIRST_SEED = 1000
+LIGHT, NOT_LIGHT = "light bases", "all other problems"
 READINGS = ("rts", "bridge", "stepping_up", "stepping_down", "ti_trapezoid", "ti_rb")
 
 
@@ -111,6 +112,9 @@ def table(rows: dict[str, list[dict[str, Any]]]) -> dict[str, dict[str, Any]]:
     largest = max(run["budget"] for runs in rows.values() for run in runs)
     everything = [run for runs in rows.values() for run in runs]
     lines[f"all problems, {largest}"] = summary([run for run in everything if run["budget"] == largest])
+    light = [run for name, runs in rows.items() if PROBLEMS[name].has_light_base for run in runs]
+    others = [run for name, runs in rows.items() if not PROBLEMS[name].has_light_base for run in runs]
+    lines |= {f"{kind}, all": summary(runs) for kind, runs in ((LIGHT, light), (NOT_LIGHT, others)) if runs}
     return lines | {"all problems, all": summary(everything)}
 
 
@@ -119,6 +123,7 @@ def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
     errors = np.array([run["error"] for run in runs])
     good = [run for run in runs if run["verdict"] == "good"]
     verdicts = sorted({run["verdict"] for run in runs})
+    right = [run for run in runs if run["at_levels"]["0.95"] and run["verdict"] not in ("stuck", "knot")]
     return {
         "runs": len(runs),
         "bias": float(errors.mean()),
@@ -131,6 +136,8 @@ def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
         "good": len(good),
         "good_covers_95": share([run["at_levels"]["0.95"] for run in good]),
         "good_worst": max((abs(run["error"]) / run["std_error"] for run in good), default=None),
+        "right": len(right),  # with enough round trips
+        "alarms": sum(run["verdict"] != "good" for run in right),
         "verdicts": {verdict: sum(run["verdict"] == verdict for run in runs) for verdict in verdicts},
     }
 

@@ -21,6 +21,18 @@ def answer(num_large: int, num_chains: int, sign: float = 1.0) -> LogZ:
     return LogZ.from_uncertainty("rts", np.zeros(2), uncertainty_of_mean(influences))
 
 
+def run_with(rises: np.ndarray) -> WeightedDraws:
+    """Draws of a run, half of which have no weight: they are of lower rungs, and far out."""
+    log_weights = np.stack([np.zeros(rises.shape), np.full(rises.shape, -np.inf)], axis=-1).reshape(len(rises), -1)
+    log_rises = np.stack([rises, np.full(rises.shape, 1e3)], axis=-1).reshape(len(rises), -1)
+    return WeightedDraws(log_rises, log_weights, np.zeros(log_rises.shape, np.int32), 1, log_rises=log_rises)
+
+
+def draws_whose_rises_are(skewed_to: str) -> WeightedDraws:
+    rises = np.random.default_rng(0).exponential(size=(10, 50))
+    return run_with(rises if skewed_to == "the right" else -rises)
+
+
 @pytest.mark.parametrize(("num_large", "num_chains", "is_heavy"), [
     (15, 100, False),  # skewness 1.96
     (14, 100, True),  # 2.08; with twice or half the threshold these two are told apart no more
@@ -41,6 +53,44 @@ def test_contributions_may_be_as_skewed_as_exponential_ones(num_large, num_chain
 def test_chains_that_contribute_little_are_not_a_heavy_tail():
     # Kills: the absolute value of the skewness.
     assert heavy_contributions(answer(10, 100, sign=-1.0), 1000) is None
+
+
+@pytest.mark.parametrize(("num_large", "num_chains", "is_heavy", "is_heavy_under_a_wide_base"), [
+    (8, 100, True, False),  # skewness 3.10, where √(100/10) is the most
+    (7, 100, True, True),  # 3.37
+    (10, 1000, True, False),  # 9.85, where 10 is the most
+    (9, 1000, True, True),  # 10.4
+    (2, 20, True, True),  # 2.67: so few chains may be as skewed as exponential variables, and no more
+])  # fmt: skip
+def test_rare_modes_under_a_wide_base_may_be_more_skewed(num_large, num_chains, is_heavy, is_heavy_under_a_wide_base):
+    # Kills: the same rule for all bases, the sign of the rises' skewness, a limit that does not grow with the chains.
+    contributions = answer(num_large, num_chains)
+    light, wide = (draws_whose_rises_are(to) for to in ("the right", "the left"))
+    assert (heavy_contributions(contributions, 1000, light) is not None) is is_heavy
+    assert (heavy_contributions(contributions, 1000, wide) is not None) is is_heavy_under_a_wide_base
+
+
+@pytest.mark.parametrize("num_chains", [100, 1000])
+def test_twenty_visits_to_a_rare_mode_are_enough_for_an_interval(num_chains):
+    """Chains of which few find a mode that has a fifth of the mass, for a time that varies: Poisson counts.
+
+    Kills: a limit that forgets how many chains there are, which finds nearly all runs of 1000 chains.
+    """
+    rng, share, number = np.random.default_rng(5), 0.2, 1000
+    wide, num_quiet, num_held = draws_whose_rises_are("the left"), 0, 0
+    for _ in range(number):
+        visits = rng.poisson(20 / num_chains, num_chains)
+        time_there = np.where(visits > 0, rng.gamma(np.maximum(3 * visits, 1)), 0.0) / 3
+        contributions = 1 + 0.3 * rng.normal(size=num_chains) + time_there * num_chains / 20 * share / (1 - share)
+        influences = np.stack([np.zeros(num_chains), contributions / contributions.mean() - 1], axis=1)
+        found = LogZ.from_uncertainty(
+            "rts", np.array([0.0, np.log(contributions.mean())]), uncertainty_of_mean(influences)
+        )
+        if heavy_contributions(found, 1000, wide) is None:
+            num_quiet += 1
+            num_held += found.interval[0] <= -np.log(1 - share) <= found.interval[1]
+    assert num_quiet > number / 2
+    checks.assert_coverage(num_held, num_quiet, 0.96, 0.03)
 
 
 QUANTILES = (np.arange(500) + 0.5) / 500
@@ -66,13 +116,6 @@ def test_targets_with_heavier_tails_than_their_base_are_found(rises, is_heavy):
 
 def test_no_state_with_a_density_is_no_evidence():
     assert heavy_target(np.full((2, 3), np.nan)) is None
-
-
-def run_with(rises: np.ndarray) -> WeightedDraws:
-    """Draws of a run, half of which have no weight: they are of lower rungs, and far out."""
-    log_weights = np.stack([np.zeros(rises.shape), np.full(rises.shape, -np.inf)], axis=-1).reshape(len(rises), -1)
-    log_rises = np.stack([rises, np.full(rises.shape, 1e3)], axis=-1).reshape(len(rises), -1)
-    return WeightedDraws(log_rises, log_weights, np.zeros(log_rises.shape, np.int32), 1, log_rises=log_rises)
 
 
 def walks_beyond(share: float) -> np.ndarray:

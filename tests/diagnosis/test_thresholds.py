@@ -126,8 +126,14 @@ def diverges(
     return divergence.divergent(counts, EVEN, std_error, trips) is not None
 
 
-def skewed(skewness: float, num_units: int) -> bool:
-    return tails.heavy_contributions(answer(skewness=skewness, num_units=num_units), 1000) is not None
+def skewed(skewness: float, num_units: int, draws: WeightedDraws | None = None) -> bool:
+    return tails.heavy_contributions(answer(skewness=skewness, num_units=num_units), 1000, draws) is not None
+
+
+def under_a_wide_base(skewness: float) -> bool:
+    rises = np.array([[-3.0, 0.0, 1.0]])  # skewed to the left
+    draws = WeightedDraws(rises, np.zeros(rises.shape), np.zeros(rises.shape, np.int32), 3, log_rises=rises)
+    return skewed(skewness, 100, draws)
 
 
 def beyond(change: float) -> bool:
@@ -351,6 +357,7 @@ THRESHOLDS = (
     Threshold(uncertainty, "MIN_UNITS", lambda: tuple(uncertainty.num_stretches(n, 99) for n in (15, 16)), (2, 1)),
     Threshold(uncertainty, "_MIN_GROUPED", beside(lambda n: uncertainty._groups(n) is None, 19, 20), DOWN),
     Threshold(tails, "MAX_SKEWNESS", beside(lambda skewness: skewed(skewness, 100), 1.95, 2.05), UP),
+    Threshold(tails, "MIN_RARE_EVENTS", beside(under_a_wide_base, 3.1, 3.2), UP),  # √(100/10)
     Threshold(tails, "MAX_TAIL", beside(lambda k: tails.heavy_target(pareto_rises(k)), 0.45, 0.55), UP),
     Threshold(tails, "FARTHEST", lambda: ("0.01 of its draws" in far_walks(25),), (True,)),
     # Errors of √(p (1 − p) / 99), 99 degrees of freedom: 2.57 and 2.78, where 2.63 is exceeded once in 200 times.

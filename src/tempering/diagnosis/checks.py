@@ -129,7 +129,7 @@ def diagnose(
         None
         if recording.moves is None
         else divergent(recording.moves, stats.log_rung_mass, answer.std_error, float(trips.sum())),
-        None if recording.moves is None else heavy_contributions(answer, num_sweeps),
+        None if recording.moves is None else heavy_contributions(answer, num_sweeps, recording.states),
     )  # fmt: skip
     return Diagnosis(found, float(trips.mean()), drift, rungs)
 

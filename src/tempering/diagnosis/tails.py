@@ -17,26 +17,35 @@ from tempering.stats import WeightedDraws, mean_of_chains
 from tempering.verdicts import Finding, Verdict
 
 MAX_SKEWNESS = 2.0  # of exponential variables: m of them for each chain have 2/√m, so beyond it a chain has had none
+MIN_RARE_EVENTS = 10.0  # behind what is seen of a rare mode, as many as round trips: fewer say little about the error
 MAX_TAIL = 0.5  # Pareto k of log f over the base at the target: beyond it even its logarithm has no variance
 FARTHEST = 0.01  # of the target: the share of a run's draws that is held against walks
 LUCK = 0.005  # the probability that walks exceed it by so much where the run is right, by Student's law
 _CHANCE = 15.1  # times the variance 6/n of the skewness of n normal variables; its square exceeds that once in 10,000
 
 
-def heavy_contributions(answer: LogZ, num_sweeps: int) -> Finding | None:
+def heavy_contributions(answer: LogZ, num_sweeps: int, draws: WeightedDraws | None = None) -> Finding | None:
     """The finding for a run to which few chains contribute much, where states are unbounded.
+
+    Under a light base the skewness of what was seen is no measure of what was not. Under a base that is not light, as
+    draws of the target show, contributions are bounded, and skewed because some modes are rare on the hot rungs. N rare
+    events make the sum of m chains as skewed as 1/√N, and each chain as skewed as √(m/N); ten of them are enough.
 
     Args:
         answer: log Z by RTS.
         num_sweeps: The sweeps of the run.
+        draws: The states of the run, where they were kept.
 
     Returns:
-        The finding; None if contributions are not more skewed than exponential ones, or than chance allows.
+        The finding; None if contributions are not more skewed than that, than exponential ones, or than chance allows.
     """
-    skewness, most = float(answer.skewness[-1]), max(MAX_SKEWNESS, np.sqrt(6 / (answer.dof + 1) * _CHANCE))
+    skewness, num_chains = float(answer.skewness[-1]), answer.dof + 1
+    most = max(MAX_SKEWNESS, np.sqrt(6 / num_chains * _CHANCE))
+    if draws is not None and draws.skewness_of_rises <= 0:
+        most = max(most, np.sqrt(num_chains / MIN_RARE_EVENTS))
     if not skewness > most:
         return None
-    seen = f"what {answer.dof + 1} chains contribute has skewness {skewness:.1f}, more than {most:.2g}"
+    seen = f"what {num_chains} chains contribute has skewness {skewness:.1f}, more than {most:.2g}"
     return Finding(
         Verdict.HEAVY_TAILS, f"{seen}: few of them have been where much of the target is",
         twice_as_many(num_sweeps),
