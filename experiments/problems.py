@@ -185,8 +185,8 @@ def long_ladder(num_dims: int) -> Problem:
 class Kind(NamedTuple):
     """How a problem is made, and with how many chains it is run.
 
-    A base is light where log f over it is skewed to the right under the target: from there parts of the target that have
-    mass are hardly ever seen. So it is where the target has heavier tails, or a neck that is far narrower than the base.
+    A base is light where log f over it is skewed to the right under the target: parts of the target that have mass are
+    hardly ever seen from there. So it is where the target has heavier tails, or a neck that is far narrower.
     """
 
     make: Callable[[], Problem]

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 
+import jax
 import numpy as np
 import pytest
 from scipy import stats
@@ -106,6 +107,35 @@ def test_the_truths_of_the_evidences(script):
     ten = problems.normal(10)
     found, error = problems.by_importance(ten.log_likelihood, 10, num_draws=20_000)
     checks.assert_within(found, ten.log_z(), error)
+
+
+def exact_draws(name, number=20_000):
+    """Draws of a target of the coverage study that can be drawn from."""
+    rng = np.random.default_rng(11)
+    if name.startswith("funnel"):
+        v = 3 * rng.normal(size=number)
+        return np.column_stack([v, np.exp(v / 2)[:, None] * rng.normal(size=(number, 9))])
+    if name.startswith("four"):
+        signs = np.array([[1.0] * 6, [-1.0] * 6, [1.0, -1.0] * 3, [-1.0, 1.0] * 3])
+        mode = rng.choice(4, number, p=np.array([1.0, 2.0, 0.5, 4.0]) / 7.5)
+        return 3 * signs[mode] + np.array([0.5, 0.8, 0.6, 1.0])[mode, None] * rng.normal(size=(number, 6))
+    return np.linspace(-1.0, 1.5, 5) + rng.standard_t(1 if name.startswith("Cauchy") else 2, size=(number, 5))
+
+
+@pytest.mark.parametrize("name", [
+    "funnel under N(0, 3²), 10-d", "funnel under Student, 10-d", "Cauchy under N(0, 3²), 5-d",
+    "Cauchy under Student, 5-d", "Student 2 under N(0, 3²), 5-d", "Student 2 under Student, 5-d",
+    "four unequal modes, 6-d",
+])  # fmt: skip
+def test_light_bases_are_those_over_which_the_target_is_skewed_to_the_right(script, name):
+    """By exact draws. Kills: a problem whose false alarms are excused though its base is wide, or the other way."""
+    script("turns")  # which knows where the experiments are
+    kind = script("problems").PROBLEMS[name]
+    problem = kind.make()
+    path = problem.model.path(problem.base, np.array([0.0, 1.0]))
+    rises = np.asarray(jax.jit(jax.vmap(path.slope))(exact_draws(name).astype(np.float32)), np.float64)
+    assert np.isfinite(rises).all()
+    assert bool(stats.skew(rises) > 0) is kind.has_light_base
 
 
 @pytest.mark.slow  # PyMC is imported, and compiles five models
