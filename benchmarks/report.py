@@ -101,6 +101,7 @@ def page() -> str:
         if_run("first_calls", first_calls),
         if_run("gpu_sweeps", gpu_sweeps),
         if_run("gpu_calls", gpu_calls),
+        if_run("gpu_tests", gpu_tests),
         if_run("processes", processes),
         memory(),
         bits(),
@@ -598,6 +599,21 @@ def gpu_calls() -> str:
     header = ["", "sweeps", "first call, s", "second call, s", "host memory, GB", "of JAX alone, GB", "verdict",
               "error of log Z"]  # fmt: skip
     return section("What a call costs on a GPU", text, content["about"], table(header, rows))
+
+
+def gpu_tests() -> str:
+    content = load("gpu_tests")
+    files = sorted({case["test"].partition("::")[0] for case in content["tests"]})
+    rows = []
+    for file in files:
+        cases = [case for case in content["tests"] if case["test"].startswith(f"{file}::")]
+        others = [case["test"] for case in cases if case["outcome"] != "passed"]
+        rows.append([f"`{file}`", str(len(cases)), str(len(cases) - len(others)), ", ".join(others) or "–"])
+    text = (
+        "The tests of exact invariance, and those of a GPU's own programs, run on a GPU: exact draws, one step, and "
+        "the law that they had before."
+    )
+    return section("Exact invariance on a GPU", text, content["about"], table(["", "tests", "passed", "others"], rows))
 
 
 def processes() -> str:

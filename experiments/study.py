@@ -77,6 +77,7 @@ STUDIES = (
     Study("first_calls", "benchmarks/first_calls.py"),
     Study("gpu_sweeps", "benchmarks/gpu_sweeps.py"),
     Study("gpu_calls", "benchmarks/gpu_calls.py"),
+    Study("gpu_tests", "benchmarks/gpu_tests.py"),
     Study("processes", "benchmarks/processes.py"),
     Study("memory", "benchmarks/memory.py"),
     Study("same_bits", "benchmarks/same_bits.py"),

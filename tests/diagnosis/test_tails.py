@@ -130,12 +130,22 @@ def test_walks_that_are_farther_in_the_tails_than_the_run_are_found():
     """
     run = run_with(np.where(np.arange(100) < 1, 1.0, -1.0)[None] + np.linspace(-0.1, 0.1, 10_000).reshape(100, 100))
     for share, is_found in ((0.0, False), (0.02, False), (0.25, True)):
-        found = beyond_the_run(walks_beyond(share), run)
+        found = beyond_the_run(walks_beyond(share), run, 0.0)
         assert (found is not None) is is_found
         if found is not None:
             assert found.verdict is Verdict.HEAVY_TAILS
             assert "0.25 of their time in tails where the run had 0.01 of its draws" in found.seen
             assert "tp.Student" in found.cure
+
+
+def test_what_walks_see_beyond_the_run_is_held_against_the_error():
+    """A quarter of the walks where a hundredth of the run was: log Z is too low by 0.24 or more.
+
+    Kills: a finding about what is much less than the error; an error counted twice, or not at all.
+    """
+    run = run_with(np.where(np.arange(100) < 1, 1.0, -1.0)[None] + np.linspace(-0.1, 0.1, 10_000).reshape(100, 100))
+    for std_error, is_found in ((0.02, True), (0.47, True), (0.49, False)):
+        assert (beyond_the_run(walks_beyond(0.25), run, std_error) is not None) is is_found
 
 
 def test_walks_that_forget_faster_than_the_run_are_no_evidence():
@@ -147,16 +157,16 @@ def test_walks_that_forget_faster_than_the_run_are_no_evidence():
     quiet = 0
     for _ in range(number):
         run, walks = np.repeat(rng.exponential(size=(100, 20)), 10, axis=1), rng.exponential(size=(100, 50))
-        quiet += beyond_the_run(walks, run_with(run)) is None
+        quiet += beyond_the_run(walks, run_with(run), 0.0) is None
     checks.assert_coverage(quiet, number, 0.9925, 0.0025)
 
 
 def test_a_single_chain_and_rises_that_are_nowhere_finite_are_no_evidence():
     nowhere = np.full((30, 5), np.nan)
-    assert beyond_the_run(nowhere, run_with(np.zeros((30, 5)))) is None
-    assert beyond_the_run(np.ones((30, 5)), run_with(nowhere)) is None
-    assert beyond_the_run(np.zeros((30, 5)), run_with(np.zeros((30, 5)))) is None
-    assert beyond_the_run(np.arange(5.0)[None], run_with(np.zeros((1, 5)))) is None
+    assert beyond_the_run(nowhere, run_with(np.zeros((30, 5))), 0.0) is None
+    assert beyond_the_run(np.ones((30, 5)), run_with(nowhere), 0.0) is None
+    assert beyond_the_run(np.zeros((30, 5)), run_with(np.zeros((30, 5))), 0.0) is None
+    assert beyond_the_run(np.arange(5.0)[None], run_with(np.zeros((1, 5))), 0.0) is None
 
 
 @pytest.mark.slow  # ten runs; the rule itself is tested above

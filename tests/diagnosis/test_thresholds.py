@@ -262,11 +262,11 @@ def pareto_rises(k: float) -> np.ndarray:
     return (1 - (np.arange(4000) + 0.5) / 4000)[:, None] ** -k
 
 
-def far_walks(number: int) -> str:
+def far_walks(number: int, std_error: float = 0.0) -> str:
     """What is found where so many of 100 walks are all the time farther out than all chains of the run alike."""
     rises = np.tile(np.arange(100.0), (100, 1))
     run = WeightedDraws(rises, 0 * rises, 0 * rises.astype(int), 100, log_rises=rises)
-    finding = tails.beyond_the_run(np.where(np.arange(100) < number, 200.0, 0.0)[:, None], run)
+    finding = tails.beyond_the_run(np.where(np.arange(100) < number, 200.0, 0.0)[:, None], run, std_error)
     return "" if finding is None else finding.seen
 
 
@@ -362,6 +362,7 @@ THRESHOLDS = (
     Threshold(tails, "FARTHEST", lambda: ("0.01 of its draws" in far_walks(25),), (True,)),
     # Errors of √(p (1 − p) / 99), 99 degrees of freedom: 2.57 and 2.78, where 2.63 is exceeded once in 200 times.
     Threshold(tails, "LUCK", beside(far_walks, 8, 9), UP),
+    Threshold(divergence, "MAX_BIAS", beside(lambda se: far_walks(25, se), 0.49, 0.47), UP),  # 0.25 − 0.01 missed
     # Twenty chains: √(15.1 · 6/20) = 2.128 by chance.
     Threshold(tails, "_CHANCE", beside(lambda skewness: skewed(skewness, 20), 2.12, 2.14), UP),
     # Twelve chains: odds of 2^13/13 = 630; eleven: 341.

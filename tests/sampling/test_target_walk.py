@@ -11,7 +11,7 @@ import checks
 import tempering as tp
 from tempering.api.job import Job
 from tempering.api.settings import Settings
-from tempering.sampling import drive
+from tempering.sampling import drive, target_walk
 from tempering.sampling.target_walk import walk_at_target
 
 SETTINGS = Settings(num_chains=60, num_sweeps=100, num_rungs=12)
@@ -49,7 +49,7 @@ def test_a_light_base_is_found_and_a_wide_one_costs_nothing(light, wide):
     assert stage.tails is not None
     assert tp.Verdict.HEAVY_TAILS in {finding.verdict for finding in job.result(stage, 0.0).diagnosis.findings}
     without = dataclasses.replace(stage, tails=None)
-    here = stage.kernel.evaluations(stage.ladder.path).times(60 * 500)
+    here = stage.kernel.evaluations(stage.ladder.path).times(60 * 750)
     assert sum(stage.spent().evaluations) - sum(without.spent().evaluations) == sum(here)
     job, stage = wide
     assert stage.tails is None
@@ -80,6 +80,34 @@ def test_chains_stay_at_the_target_and_keep_its_law(wide, monkeypatch):
     np.testing.assert_array_equal(walk.rises_apart, last.states.log_rises[:, ::50])
     squares = np.sum(4 * (last.states.x - 0.3) ** 2, axis=-1)
     checks.assert_mean(squares.mean(axis=1), 3.0)  # one number a chain
+
+
+def _log_funnel(x):
+    """v = x₀ ~ N(0, 3²), and three x ~ N(0, e^v)."""
+    return -0.5 * (x[0] / 3) ** 2 - 1.5 * x[0] - 0.5 * jnp.exp(-x[0]) * jnp.sum(x[1:] ** 2)
+
+
+def test_steps_of_other_lengths_get_into_a_neck(monkeypatch):
+    """From the wide half of a funnel, with steps that are far too long for the other. Kills: the run's steps alone."""
+    job, stage = ended(
+        tp.LogDensity(_log_funnel, tp.Student(2.0, jnp.zeros(4), 3.0), move=tp.HMC(2.0, num_leaps=5)), keep_draws=True
+    )
+    rng = np.random.default_rng(7)
+    v = np.abs(rng.normal(0, 3, (60, 40, 1)))
+    x = np.concatenate([v, np.exp(v / 2) * rng.normal(size=(60, 40, 3))], axis=2, dtype=np.float32)
+    draws = dataclasses.replace(
+        stage.recording.states, x=x,
+        log_weights=np.zeros((60, 40)), rungs=np.zeros((60, 40), np.int32), log_rises=rng.exponential(size=(60, 40)),
+    )  # fmt: skip
+    seen = []
+    record = stage.empty_record(job.keep)
+    monkeypatch.setattr(type(record), "on_host", _spying(type(record).on_host, seen))
+    for varied in (0.2, target_walk._VARIED):
+        monkeypatch.setattr(target_walk, "_VARIED", varied)
+        walk_at_target(jax.random.key(3), stage.ladder, stage.kernel, record, draws, 60)
+    of_its_own, of_all_lengths = (np.mean(kept.states.x[..., 0] < 0) for kept in seen)
+    assert of_its_own < 0.1
+    assert 0.3 < of_all_lengths < 0.7  # a half where they have forgotten where they began
 
 
 def _spying(original, seen):

@@ -164,7 +164,7 @@ class Job:
     def _seen(self, stage: Stage) -> tuple[LogZ, Diagnosis, Look]:
         """The answer so far; what its statistics, the estimator and the warm-up say of it; what a rule may go by."""
         answer = self.answer(stage)
-        diagnosis = stage.diagnosis(self.ladder.path.log_z_base()).with_findings(answer.findings)
+        diagnosis = stage.diagnosis(self.ladder.path.log_z_base(), answer.std_error).with_findings(answer.findings)
         num_sweeps = stage.recording.stats.num_sweeps
         errors, trips = answer.errors, round_trips(stage.complete_recording.stats)
         look = Look(

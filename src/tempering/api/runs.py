@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tempering._types import Key, State
-from tempering.estimators.methods import RunKind, TemperedRun
+from tempering.estimators.methods import METHODS, RunKind, TemperedRun
 from tempering.kernels import AnnealDown, ContinuousPosition, ContinuousTempering, positions_at_target
 from tempering.ladder import Ladder
 from tempering.progress import Progress
@@ -110,7 +110,12 @@ class Runs:
     def _tempered(self, kind: RunKind) -> FinishedRun:
         ended = self.tempered.ended
         run = TemperedRun(ended.ladder.path, ended.complete_recording, self.tempered.earlier, ended.families)
-        return self._diagnosed(run, ended, self.tempered.seconds)
+        return self._diagnosed(run, ended, self.tempered.seconds, 0.0 if ended.tails is None else self._error_of(run))
+
+    def _error_of(self, run: TemperedRun) -> float:
+        """The standard error of the answer that `estimate` would give from as much as was kept."""
+        method = METHODS["auto" if self.plan.keep.bridges else "rts"]
+        return method.answer(run, log_z_base=self.plan.setup.ladder.path.log_z_base()).std_error
 
     def _continuous(self, kind: RunKind) -> FinishedRun:
         """From the same warm-up as the tempered run, whose Ẑ and positions it takes."""
@@ -188,9 +193,9 @@ class Runs:
         if anywhere(bool(self.watch(Progress.from_stage(stage, run=kind.value))))[0]:
             raise Stopped
 
-    def _diagnosed(self, kept: Any, stage: Stage, seconds: float) -> FinishedRun:
+    def _diagnosed(self, kept: Any, stage: Stage, seconds: float, std_error: float = 0.0) -> FinishedRun:
         """A run of simulated tempering, with what was found about it."""
-        findings = stage.diagnosis(self.plan.setup.ladder.path.log_z_base()).findings
+        findings = stage.diagnosis(self.plan.setup.ladder.path.log_z_base(), std_error).findings
         return FinishedRun(kept, stage.warmup.num_steps + stage.num_steps, seconds, findings)
 
 

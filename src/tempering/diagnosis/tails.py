@@ -3,7 +3,8 @@
 From a light base chains come to the far tails of the target only near β = 1. They do so rarely, and stay there for
 long. Until enough of them have been there the answer is too low, and its error too small. Three things show it: the
 skewness of what the chains contribute, the right tail of log f over the base at the target, which chains see that walk
-there, and that these are farther in the tails than the run was.
+there, and that these are farther in the tails than the run was. The last shows a narrow part of the target as well,
+such as the neck of a funnel, for which the steps of the run are too long.
 """
 
 import numpy as np
@@ -11,6 +12,7 @@ from jaxtyping import Float
 from scipy.special import stdtrit
 
 from tempering._logspace import log_or_minus_inf
+from tempering.diagnosis.divergence import MAX_BIAS
 from tempering.estimators import LogZ, pareto_k
 from tempering.findings import twice_as_many
 from tempering.stats import WeightedDraws, mean_of_chains
@@ -71,24 +73,29 @@ def heavy_target(log_rises: Float[np.ndarray, "chain draw"]) -> Finding | None:
     )
 
 
-def beyond_the_run(walks: Float[np.ndarray, "chain step"], draws: WeightedDraws) -> Finding | None:
-    """The finding for chains that walk at the target, and are farther in its tails than the run was.
+def beyond_the_run(walks: Float[np.ndarray, "chain step"], draws: WeightedDraws, std_error: float) -> Finding | None:
+    """The finding for chains that walk at the target, and are where the run hardly was.
 
-    A level is chosen that log f over the base exceeds for a small share of the run's draws of the target. If the run is
-    right, walks exceed it for the same share of their time. The errors of both shares are the scatter of chains. So it
-    does not matter how fast either kind forgets where it was.
+    A level is chosen that log f over the base exceeds for a small share of the run's draws of the target: in its tails,
+    or in a part that is much narrower than the rest. If the run is right, walks exceed it for the same share of their
+    time. The errors of both shares are the scatter of chains. So it does not matter how fast either kind forgets where
+    it was. What walks exceed it more often, the run has missed, and log Z is too low by as much. That must be less than
+    half of its standard error.
 
     Args:
         walks: log f at the target less log f at the base, at every step of chains that walk at the target.
         draws: The states of the run.
+        std_error: The standard error of log Z.
 
     Returns:
-        The finding; None if walks exceed the level no more often than the run, or luck may be why.
+        The finding; None if walks exceed the level no more often than the run, if luck may be why, or if it is so
+        little that the answer can bear it.
     """
     level = draws.exceeded_by(FARTHEST)
     of_run, of_walks = draws.time_beyond(level), mean_of_chains(walks > level)
+    missed = of_walks.value - of_run.value
     error, dof = np.hypot(of_run.std_error, of_walks.std_error), min(len(walks), draws.num_chains) - 1
-    if dof < 1 or not of_walks.value - of_run.value > stdtrit(dof, 1 - LUCK) * error:
+    if dof < 1 or not missed > max(stdtrit(dof, 1 - LUCK) * error, MAX_BIAS * std_error):
         return None
     seen = f"chains that walk at the target alone are for {of_walks.value:.2g} of their time in tails where the run had"
     return _light_base(f"{seen} {of_run.value:.2g} of its draws")

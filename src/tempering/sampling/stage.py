@@ -274,14 +274,14 @@ class Stage:
         """The particle that the start of each chain descends from; None where chains begin at the base."""
         return None if self.has_whole_tours else self.warmup.families
 
-    def diagnosis(self, log_z_base: float) -> Diagnosis:
-        """What this stage's draws, the annealing pass and the warm-up's own rule say of the answer."""
+    def diagnosis(self, log_z_base: float, std_error: float = 0.0) -> Diagnosis:
+        """What this stage's draws, the annealing pass and the warm-up's own rule say of the answer and its error."""
         found = diagnose(self.complete_recording, self.warmup.annealed, log_z_base=log_z_base)
         if self.has_whole_tours:
             found = found.with_findings(without_none(open_tours(self.rest and self.rest.num_open, self.num_chains)))
         if self.tails is not None:
             walk = self.tails
-            heavy = heavy_target(walk.rises_apart) or beyond_the_run(walk.log_rises, self.recording.states)
+            heavy = heavy_target(walk.rises_apart) or beyond_the_run(walk.log_rises, self.recording.states, std_error)
             found = found.with_findings(without_none(heavy))
         return found if self.warmup.is_equilibrated else found.with_findings((unequilibrated(),))
 

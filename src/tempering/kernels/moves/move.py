@@ -59,6 +59,14 @@ class AbstractMove(eqx.Module):
         """Evaluations of log f and of its gradient in one move; none for a Gibbs sweep."""
         return NO_EVALUATIONS
 
+    def with_steps_varied(self, jitter: float) -> "AbstractMove":
+        """The same move with steps of more lengths, where it has a step size: another such move otherwise.
+
+        Args:
+            jitter: by how much log ε varies at random, up and down.
+        """
+        return self
+
     def carries(self, path: AbstractPath) -> bool:
         """Whether `carried_call` can be used: the move passes on what it has evaluated at both ends, and costs less.
 

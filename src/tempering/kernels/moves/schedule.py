@@ -175,6 +175,9 @@ class AbstractSizedMove(AbstractMove):
         """
         return eqx.tree_at(lambda move: move.schedule, self, schedule)
 
+    def with_steps_varied(self, jitter: float) -> "AbstractSizedMove":
+        return eqx.tree_at(lambda move: move.schedule.jitter, self, device_array(jitter))
+
     @abc.abstractmethod
     def step(self, key: Key, path: AbstractPath, rung: Rung, x: State, size: StepSize) -> tuple[State, MoveInfo]:
         """One step of a given size, which leaves f_k invariant.

@@ -33,7 +33,10 @@ class AbstractDensity(AbstractModel):
     divergent_advice: ClassVar[str] = (
         "take a smaller step, `move=tp.HMC(0.01)`, or choose coordinates whose scale is the same everywhere"
     )
-    tails_advice: ClassVar[str] = "take a base with heavier tails than the target's, such as `tp.Student`"
+    tails_advice: ClassVar[str] = (
+        "take a base with heavier tails than the target's, such as `tp.Student`, or coordinates in which no part of "
+        "the target is far narrower than the rest"
+    )
 
     def move(self) -> AbstractMove:
         return HMC()
