@@ -4,12 +4,13 @@
 
 The rows are measured in turn, round after round, and compared by the medians of their ratios, so that a noisy
 machine disturbs them alike. Counted, not measured: a sweep needs two matrix products, 2 · 2 · 784 · 500 operations a
-chain; RTS adds about 30 multiply-adds per hidden unit and about 20 multiply-adds and an exponential per rung.
-Weights are random, of trained size, where Salakhutdinov's are not beside the clone.
-Writes benchmarks/results/gibbs.json.
+chain; RTS adds about 30 multiply-adds per hidden unit and about 20 multiply-adds and an exponential per rung. The
+products are timed in float32, and as a sweep makes them: in integers, where the CPU has units for those. Weights are
+random, of trained size, where Salakhutdinov's are not beside the clone. Writes benchmarks/results/gibbs.json.
 """
 
 import argparse
+import dataclasses
 import os
 from collections.abc import Callable
 
@@ -21,12 +22,16 @@ import turns
 from turns import repeats
 
 import tempering as tp
-from tempering._precision import product
+from tempering.estimators.methods import METHODS
 from tempering.kernels import AbstractKernel
+from tempering.models.rbm.binary import RBMProducts
+from tempering.models.rbm.cpu_products import InFloats
+from tempering.models.rbm.hidden_bits import HiddenBitsState
 from tempering.sampling import run_chains
 
 SWEEPS = 200  # per measurement; a run has a thousand and more, so that what begins it hardly counts
-PRODUCTS, PLAIN, RTS, TORCH = "two matrix products", "plain Gibbs sweep", "RTS sweep, K = 100", "plain sweep in torch"
+PRODUCTS, AS_MADE = "two matrix products", "two matrix products as a sweep makes them"
+PLAIN, RTS, TORCH = "plain Gibbs sweep", "RTS sweep, K = 100", "plain sweep in torch"
 
 
 class PlainGibbs(AbstractKernel):
@@ -40,13 +45,20 @@ class PlainGibbs(AbstractKernel):
 
 
 class TwoProducts(AbstractKernel):
-    """The two matrix products of a sweep as it makes them, with the least that keeps them from being optimised away."""
+    """The two matrix products of a sweep, with the least that keeps them from being optimised away.
+
+    Attributes:
+        products: how they are made; None: as the path makes them.
+    """
+
+    move: tp.AbstractMove
+    products: RBMProducts | None
 
     def __call__(self, key, ladder, state):
-        path = ladder.path
+        products = ladder.path.products if self.products is None else self.products
         h = jnp.where(state.x.field > 0, 1.0, 0.0)
-        v = jnp.where(product(h, path.from_hidden) > 0, 1.0, 0.0)
-        return tp.Position(path.state_of(v), state.rung), None
+        v = jnp.where(products.from_hidden.times(h) > 0, 1.0, 0.0)
+        return tp.Position(HiddenBitsState(v, products.from_visible.times(v)), state.rung), None
 
 
 class Nothing(eqx.Module):
@@ -79,7 +91,8 @@ def runner(rbm: tp.RBM, num_rungs: int, num_chains: int, kernel: AbstractKernel,
 
 def full_record(ladder: tp.Ladder) -> tp.stats.TemperingRecord:
     """All statistics that `estimate` keeps."""
-    return tp.stats.TemperingRecord.empty(ladder, any_range=False, keep=tp.stats.Keep(tours=True))
+    keep = dataclasses.replace(METHODS["auto"].keep, tours=True)
+    return tp.stats.TemperingRecord.empty(ladder, any_range=False, keep=keep)
 
 
 def rts_runner(rbm: tp.RBM, num_rungs: int, num_chains: int) -> Callable:
@@ -138,8 +151,11 @@ def numpy_runner(rbm: tp.RBM, num_chains: int) -> Callable[[], None]:
 def rows_of(rbm: tp.RBM, num_chains: int) -> dict[str, Callable[[], None]]:
     """All rows of the table for one number of chains."""
     nothing = lambda ladder: Nothing()  # noqa: E731
+    weights = np.asarray(rbm.weights, np.float32)
+    in_floats = RBMProducts(*(InFloats(jnp.asarray(matrix)) for matrix in (weights, weights.T)))
     calls = {
-        PRODUCTS: runner(rbm, 100, num_chains, TwoProducts(tp.BlockGibbs()), nothing),
+        PRODUCTS: runner(rbm, 100, num_chains, TwoProducts(tp.BlockGibbs(), in_floats), nothing),
+        AS_MADE: runner(rbm, 100, num_chains, TwoProducts(tp.BlockGibbs(), None), nothing),
         PLAIN: runner(rbm, 100, num_chains, PlainGibbs(tp.BlockGibbs()), nothing),
         **{f"RTS sweep, K = {rungs}": rts_runner(rbm, rungs, num_chains) for rungs in (26, 100, 400, 1000)},
         TORCH: torch_runner(rbm, num_chains),

@@ -12,6 +12,8 @@ import checks
 import exact
 import tempering as tp
 from tempering.kernels import AbstractMove
+from tempering.models.rbm.binary import RBMProducts
+from tempering.models.rbm.cpu_products import InBytes
 
 NUM_DRAWS = 20_000
 
@@ -115,14 +117,17 @@ def test_a_users_move_on_a_geometric_path(rung):
     checks.assert_not_law(np.bincount(_number_of(broken), minlength=32), law)
 
 
-@pytest.mark.parametrize("is_on_gpu", [False, True])
+@pytest.mark.parametrize("form", ["float32", "bytes", "gpu"])
 @pytest.mark.parametrize("forget_guess", [False, True])
-def test_simulated_tempering_leaves_the_joint_law_invariant(forget_guess, is_on_gpu):
-    """Over (x, k) at once, also in the form for a GPU; its broken twin draws rungs as if every Ẑ_k were the same."""
-    ladder = exact.small_ladder()
+def test_simulated_tempering_leaves_the_joint_law_invariant(forget_guess, form):
+    """Over (x, k) at once, also in other forms of products; its broken twin draws rungs as if all Ẑ_k were the same."""
+    ladder, is_on_gpu = exact.small_ladder(), form == "gpu"
     if is_on_gpu:
         ladder = dataclasses.replace(ladder, path=ladder.path.on_gpu())
         assert ladder.path.limbs is not None
+    if form == "bytes":
+        matrices = RBMProducts(*(InBytes.of(matrix) for matrix in (ladder.path.weights, ladder.path.weights.T)))
+        ladder = dataclasses.replace(ladder, path=dataclasses.replace(ladder.path, products=matrices))
     law = exact.joint_law(exact.log_densities(ladder.path), exact.LOG_PRIOR, exact.LOG_Z_GUESS)
     cells = _draw_states(law, 7)[:: 8 if is_on_gpu else 1]  # a CPU takes a millisecond for a draw of that form
     used = tp.Ladder.create(ladder.path, exact.LOG_PRIOR) if forget_guess else ladder

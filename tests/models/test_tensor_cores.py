@@ -93,18 +93,6 @@ def test_sweeps_on_a_gpu_draw_the_bits_that_their_fields_ask_for():
     assert np.sum(np.asarray(expected(keys, rungs, states)) != found(keys, rungs, states).v) <= 2
 
 
-def test_the_path_on_a_cpu_draws_the_same_bits():
-    """Kills: W for its transpose, which has another shape, or the columns of the transpose in another order."""
-    rbm = tp.RBM(RNG.normal(0, 0.6, (20, 13)), RNG.normal(size=20), RNG.normal(size=13))
-    path = rbm.path("bias", np.linspace(0, 1, 12))
-    on_cpu = path.on_cpu()
-    np.testing.assert_array_equal(on_cpu.from_hidden, path.weights.T)
-    states = jax.vmap(path.sample_base)(jax.random.split(jax.random.key(0), 200))
-    keys, rungs = jax.random.split(jax.random.key(1), 200), jnp.arange(200) % 12
-    plain, fast = (jax.jit(jax.vmap(each.gibbs_sweep))(keys, rungs, states) for each in (path, on_cpu))
-    assert np.sum(np.asarray(plain.v) != fast.v) <= 2  # where rounding decides
-
-
 def test_the_rung_on_a_gpu_is_drawn_from_its_posterior():
     """Chains may have guesses of log Z of their own. Mutants killed: the guess with the wrong sign, or of one chain."""
     rbm = tp.RBM(RNG.normal(0, 0.6, (20, 13)), RNG.normal(size=20), RNG.normal(size=13))

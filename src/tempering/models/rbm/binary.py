@@ -17,6 +17,7 @@ from tempering.kernels import AbstractMove, BlockGibbs
 from tempering.ladder import AbstractPath
 from tempering.models.model import AbstractModel
 from tempering.models.rbm.arrays import checked_parameters, in_blocks, largest_field_of, random_bits, softplus
+from tempering.models.rbm.cpu_products import InBytes, InFloats, fastest
 from tempering.models.rbm.enumeration import enumeration_cost, log_z_by_enumeration
 from tempering.models.rbm.gpu_products import drawn_bits, padded_bits, summed_field
 from tempering.models.rbm.gpu_programs import HIDDEN_STREAM, is_one
@@ -129,6 +130,18 @@ class RBMLimbs(NamedTuple):
     from_hidden: Limbs
 
 
+class RBMProducts(NamedTuple):
+    """The matrices of an RBM as a CPU multiplies bits with them.
+
+    Attributes:
+        from_visible: W.
+        from_hidden: Wᵀ.
+    """
+
+    from_visible: InFloats | InBytes
+    from_hidden: InFloats | InBytes
+
+
 class RBMPath(AbstractHiddenBitsPath):
     """Tempered RBMs with h summed out.
 
@@ -141,15 +154,15 @@ class RBMPath(AbstractHiddenBitsPath):
     Attributes:
         weights, vbias, hbias: W, c and b.
         base_logits: c_A, the log-odds of the base.
-        from_hidden: Wᵀ as an array of its own, on a CPU; None elsewhere.
-        limbs: the products on a GPU; None elsewhere.
+        products: on a CPU, within a run; None elsewhere.
+        limbs: the same on a GPU; None elsewhere.
         betas, sums, matrices: see `AbstractHiddenBitsPath`.
     """
 
     weights: Float[Array, "visible hidden"]
     vbias: Float[Array, " visible"]
     base_logits: Float[Array, " visible"]
-    from_hidden: Float[Array, "hidden visible"] | None = None
+    products: RBMProducts | None = None
     limbs: RBMLimbs | None = None
 
     @classmethod
@@ -187,8 +200,7 @@ class RBMPath(AbstractHiddenBitsPath):
         return self.sums is not None and max(self.weights.shape) <= MAX_UNITS
 
     def on_cpu(self) -> "RBMPath":
-        # Products with rows of an array are faster than with its columns; the barrier keeps XLA from going back to W.
-        return dataclasses.replace(self, from_hidden=jax.lax.optimization_barrier(self.weights.T))
+        return dataclasses.replace(self, products=RBMProducts(fastest(self.weights), fastest(self.weights.T)))
 
     def on_gpu(self) -> "RBMPath":
         if not self.is_same_in_any_batch:
@@ -233,13 +245,14 @@ class RBMPath(AbstractHiddenBitsPath):
         return HiddenBitsState(v, summed_field(padded, self.limbs.from_visible, self.hbias))
 
     def hidden_field(self, v: Float[Array, " visible"]) -> Float[Array, " hidden"]:
-        if self.limbs is None:
-            return product(v, self.weights) + self.hbias
-        return summed_field(v, self.limbs.from_visible, self.hbias)
+        if self.limbs is not None:
+            return summed_field(v, self.limbs.from_visible, self.hbias)
+        products = product(v, self.weights) if self.products is None else self.products.from_visible.times(v)
+        return products + self.hbias
 
     def draw_visible(self, key: Key, beta: Scalar, h: Float[Array, " hidden"]) -> Float[Array, " visible"]:
-        from_hidden = self.weights.T if self.from_hidden is None else self.from_hidden
-        return random_bits(key, (1 - beta) * self.base_logits + beta * (product(h, from_hidden) + self.vbias))
+        products = product(h, self.weights.T) if self.products is None else self.products.from_hidden.times(h)
+        return random_bits(key, (1 - beta) * self.base_logits + beta * (products + self.vbias))
 
 
 class AbstractRBMVariant(AbstractModel):
