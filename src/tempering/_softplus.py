@@ -24,6 +24,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from tempering._device_arrays import device_array
+from tempering._precision import product
 
 TOLERANCE = 1e-7  # largest error per unit, over all β in the ladder and all |a| ≤ T
 _SIZES = ((4, 4), (5, 4), (5, 5), (6, 5), (6, 6), (7, 6), (7, 7), (8, 8), (10, 10))
@@ -61,9 +62,8 @@ class SoftplusSums(eqx.Module):
         """The sums over units from which every rung follows linearly, by `expand`."""
         x = _scaled_to_unit(jnp.abs(field), self.scale, self.bound, jnp)
         low, high = _chebyshev_factors(x, self.num_low, self.num_high, jnp)
-        # Highest precision: a GPU would otherwise round to ten bits.
-        sums = jnp.matmul(low, high.T, precision=jax.lax.Precision.HIGHEST)
-        return jnp.matmul(sums.ravel(), self.compress.T, precision=jax.lax.Precision.HIGHEST)
+        sums = jax.lax.platform_dependent(low, high, cpu=_factor_by_factor, default=_all_at_once)
+        return product(sums.ravel(), self.compress.T)
 
 
 def fit_softplus_sums(betas: np.ndarray, bound: float) -> SoftplusSums | None:
@@ -163,6 +163,15 @@ def _chebyshev_factors(x, num_low: int, num_high: int, xp):
     while len(high) < num_high:
         high.append(2 * stride * high[-1] - high[-2])
     return xp.stack(low), xp.stack(high)
+
+
+def _all_at_once(low: Float[Array, "low unit"], high: Float[Array, "high unit"]) -> Float[Array, "low high"]:
+    return product(low, high.T)
+
+
+def _factor_by_factor(low: Float[Array, "low unit"], high: Float[Array, "high unit"]) -> Float[Array, "low high"]:
+    """The same by products with vectors, which take less time on a CPU than those of many small matrices."""
+    return jnp.stack([product(low, factor) for factor in high], axis=1)
 
 
 def _scaled_to_unit(t, scale, bound, xp):

@@ -117,7 +117,14 @@ def test_a_users_move_on_a_geometric_path(rung):
     checks.assert_not_law(np.bincount(_number_of(broken), minlength=32), law)
 
 
-@pytest.mark.parametrize("form", ["float32", "bytes", "gpu"])
+@pytest.fixture
+def form(request):
+    """A form of the products of an RBM; that of bytes is one of CPUs, also where JAX has a GPU."""
+    with jax.default_device(jax.devices("cpu")[0] if request.param == "bytes" else None):
+        yield request.param
+
+
+@pytest.mark.parametrize("form", ["float32", "bytes", "gpu"], indirect=True)
 @pytest.mark.parametrize("forget_guess", [False, True])
 def test_simulated_tempering_leaves_the_joint_law_invariant(forget_guess, form):
     """Over (x, k) at once, also in other forms of products; its broken twin draws rungs as if all Ẑ_k were the same."""
