@@ -149,7 +149,7 @@ def test_what_walks_see_beyond_the_run_is_held_against_the_error():
 
 
 def test_walks_that_forget_faster_than_the_run_are_no_evidence():
-    """The same law, with draws of the run that are the same for ten steps: luck finds one in 200, or two.
+    """The same law, with draws of the run that are the same for ten steps: luck finds one in 30.
 
     Kills: how far a walk gets at all, held against the run in as many draws; an error without that of the run.
     """
@@ -158,7 +158,7 @@ def test_walks_that_forget_faster_than_the_run_are_no_evidence():
     for _ in range(number):
         run, walks = np.repeat(rng.exponential(size=(100, 20)), 10, axis=1), rng.exponential(size=(100, 50))
         quiet += beyond_the_run(walks, run_with(run), 0.0) is None
-    checks.assert_coverage(quiet, number, 0.9925, 0.0025)
+    checks.assert_coverage(quiet, number, 0.9675, 0.01)  # more than one in 50: the run chooses the level
 
 
 def test_a_single_chain_and_rises_that_are_nowhere_finite_are_no_evidence():

@@ -360,8 +360,8 @@ THRESHOLDS = (
     Threshold(tails, "MIN_RARE_EVENTS", beside(under_a_wide_base, 3.1, 3.2), UP),  # √(100/10)
     Threshold(tails, "MAX_TAIL", beside(lambda k: tails.heavy_target(pareto_rises(k)), 0.45, 0.55), UP),
     Threshold(tails, "FARTHEST", lambda: ("0.01 of its draws" in far_walks(25),), (True,)),
-    # Errors of √(p (1 − p) / 99), 99 degrees of freedom: 2.57 and 2.78, where 2.63 is exceeded once in 200 times.
-    Threshold(tails, "LUCK", beside(far_walks, 8, 9), UP),
+    # Errors of √(p (1 − p) / 99), 99 degrees of freedom: 1.83 and 2.09, where 2.08 is exceeded once in 50 times.
+    Threshold(tails, "LUCK", beside(far_walks, 5, 6), UP),
     Threshold(divergence, "MAX_BIAS", beside(lambda se: far_walks(25, se), 0.49, 0.47), UP),  # 0.25 − 0.01 missed
     # Twenty chains: √(15.1 · 6/20) = 2.128 by chance.
     Threshold(tails, "_CHANCE", beside(lambda skewness: skewed(skewness, 20), 2.12, 2.14), UP),

@@ -13,7 +13,9 @@ from tempering.diagnosis.divergence import MIN_RISE as MIN_RISE
 from tempering.diagnosis.divergence import divergent
 from tempering.diagnosis.knots import Knot, RungChain, rung_chain
 from tempering.diagnosis.rung_flow import merge_rungs
+from tempering.diagnosis.tails import MAX_SKEWNESS as MAX_SKEWNESS
 from tempering.diagnosis.tails import MAX_TAIL as MAX_TAIL
+from tempering.diagnosis.tails import MIN_RARE_EVENTS as MIN_RARE_EVENTS
 from tempering.diagnosis.tails import heavy_contributions
 from tempering.diagnosis.time_reversal import MAX_ODDS as MAX_ODDS
 from tempering.diagnosis.time_reversal import captured

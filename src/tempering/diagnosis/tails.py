@@ -22,7 +22,7 @@ MAX_SKEWNESS = 2.0  # of exponential variables: m of them for each chain have 2/
 MIN_RARE_EVENTS = 10.0  # behind what is seen of a rare mode, as many as round trips: fewer say little about the error
 MAX_TAIL = 0.5  # Pareto k of log f over the base at the target: beyond it even its logarithm has no variance
 FARTHEST = 0.01  # of the target: the share of a run's draws that is held against walks
-LUCK = 0.005  # the probability that walks exceed it by so much where the run is right, by Student's law
+LUCK = 0.02  # the probability that walks exceed it by so much where the run is right, by Student's law
 _CHANCE = 15.1  # times the variance 6/n of the skewness of n normal variables; its square exceeds that once in 10,000
 
 
