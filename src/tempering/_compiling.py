@@ -1,4 +1,4 @@
-"""Programs that are compiled quickly rather than well, since most of their time would go into compiling."""
+"""How programs are compiled: with wide vectors, or quickly, where most of their time would go into compiling."""
 
 import functools
 import importlib.metadata
@@ -8,7 +8,18 @@ from typing import Any
 import equinox as eqx
 import jax
 
-_KNOWN_IN = "0.10."  # of jaxlib; 0.11 has no older code any more, and refuses the option
+_KNOWN_IN = "0.10."  # of jaxlib, where these options were tried; 0.11 has no older code, and refuses that option
+_WIDE: dict[str, Any] = {"xla_cpu_prefer_vector_width": 512}  # bits; CPUs with less use what they have
+_QUICK: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False}
+
+
+def compiled_widely(function: Callable[..., Any]) -> Any:
+    """As `eqx.filter_jit`, with vectors as wide as the CPU has: XLA takes half of them where they have 512 bits.
+
+    Args:
+        function: Of arrays and other things, as `eqx.filter_jit` takes it.
+    """
+    return eqx.filter_jit(function, **_options(_WIDE))
 
 
 def compiled_quickly(function: Callable[..., Any]) -> Any:
@@ -22,11 +33,8 @@ def compiled_quickly(function: Callable[..., Any]) -> Any:
     Args:
         function: Of arrays and other things, as `eqx.filter_jit` takes it.
     """
-    usual = eqx.filter_jit(function)
-    if not importlib.metadata.version("jaxlib").startswith(_KNOWN_IN):
-        return usual
-    how: dict[str, Any] = {"compiler_options": {"xla_cpu_use_fusion_emitters": False}}
-    quick = eqx.filter_jit(function, **how)
+    usual = compiled_widely(function)
+    quick = eqx.filter_jit(function, **_options(_WIDE | _QUICK))
 
     @functools.wraps(function)
     def call(*args: Any) -> Any:
@@ -52,6 +60,12 @@ def compiled_hastily(function: Callable[..., Any]) -> Any:
         return hasty(*args) if jax.default_backend() == "cpu" else usual(*args)
 
     return call
+
+
+def _options(options: dict[str, Any]) -> dict[str, Any]:
+    """None for a version of JAX that may refuse them."""
+    is_known = importlib.metadata.version("jaxlib").startswith(_KNOWN_IN)
+    return {"compiler_options": options} if is_known else {}
 
 
 def _has_gibbs_sweeps(part: Any) -> bool:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-from tempering._compiling import compiled_hastily, compiled_quickly
+from tempering._compiling import compiled_hastily, compiled_quickly, compiled_widely
 from tempering._device_arrays import device_array
 from tempering._errors import InputError
 from tempering._threefry import straight_key
@@ -162,7 +162,7 @@ def run_chains(
             yield Block(stop, wanted, kept)
 
 
-@eqx.filter_jit
+@compiled_widely
 def walk_some(platform: str, key, ladder, kernel, numbers, places, states, bounds, walk: WalkChain):
     """All of these chains' states after `walk` has moved some of them, in batches of the size that a run has.
 
@@ -200,7 +200,7 @@ def _walk(platform: str, key, ladder, kernel, record, chains, states, bounds, wa
     return jax.lax.map(lambda group: each(record, *group), (chains, states))
 
 
-_compiled_walk = eqx.filter_jit(_walk)
+_compiled_walk = compiled_widely(_walk)
 _quickly_compiled_walk = compiled_quickly(_walk)
 _hastily_compiled_walk = compiled_hastily(_walk)
 

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tempering._compiling import compiled_widely
 from tempering._errors import InputError, check_count
 from tempering._signatures import suggests
 from tempering._types import Key
@@ -332,7 +333,7 @@ def as_rbm(parameters: Parameters) -> RBM:
     return RBM(*(np.asarray(a, np.float64) for a in parameters))
 
 
-@eqx.filter_jit
+@compiled_widely
 def _follow(
     key: Key, chains: TemperedChains, rbm: Parameters, alpha: float, num_sweeps: int
 ) -> tuple[TemperedChains, Reading]:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from tempering._compiling import compiled_widely
 from tempering._errors import InputError
 from tempering._memory import check_memory
 from tempering._signatures import suggests
@@ -239,7 +240,7 @@ class Trainer:
         return jnp.asarray(self.data[self._order[1][place * size : (place + 1) * size]])
 
 
-@eqx.filter_jit
+@compiled_widely
 def _update(spread: Spread, how: _How, positions: Walkers | None, others: Any) -> tuple[Walkers | None, Any]:
     """One update on every device: the new positions of its chains, and what is the same on all devices."""
     num_sweeps, phase, optimizer = how
