@@ -131,6 +131,17 @@ def student(dof: float, num_dims: int, base: tp.bases.AbstractBase) -> Problem:
     return Problem(tp.LogDensity(log_f, base), None, float(num_dims * log_z))
 
 
+def wide_component(base: tp.bases.AbstractBase) -> Problem:
+    """0.9 N(0, 1) + 0.1 N(0, 10²) in 5 dimensions: few chains come from the one to the other."""
+
+    def log_f(x):
+        square = jnp.sum(x**2)
+        wide = jnp.log(0.1) - 0.5 * square / 10**2 - 5 * jnp.log(10.0)
+        return jnp.logaddexp(jnp.log(0.9) - 0.5 * square, wide)
+
+    return Problem(tp.LogDensity(log_f, base), None, float(2.5 * np.log(2 * np.pi)))
+
+
 def horseshoe() -> Problem:
     """Six coefficients with half-Cauchy scales, seen with noise: integrals over each scale, by quadrature."""
     seen, noise = np.array([0.3, -0.1, 4.0, 0.6, -7.0, 0.05]), 0.5
@@ -217,6 +228,10 @@ PROBLEMS = {
     "Cauchy under Student, 5-d": Kind(lambda: student(1.0, 5, tp.Student(1.0, jnp.zeros(5), 2.0))),
     "Student 2 under N(0, 3²), 5-d": Kind(lambda: student(2.0, 5, tp.Normal(np.zeros(5), 3.0)), has_light_base=True),
     "Student 2 under Student, 5-d": Kind(lambda: student(2.0, 5, tp.Student(1.5, jnp.zeros(5), 2.0))),
+    "wide component under N(0, 1.5²), 5-d": Kind(
+        lambda: wide_component(tp.Normal(np.zeros(5), 1.5)), has_light_base=True
+    ),
+    "wide component under Student, 5-d": Kind(lambda: wide_component(tp.Student(1.0, jnp.zeros(5), 1.5))),
     "horseshoe, 12-d": Kind(horseshoe),
     "25 narrow modes": Kind(narrow_modes),
     "four unequal modes, 6-d": Kind(unequal_modes),

@@ -119,13 +119,15 @@ def exact_draws(name, number=20_000):
         signs = np.array([[1.0] * 6, [-1.0] * 6, [1.0, -1.0] * 3, [-1.0, 1.0] * 3])
         mode = rng.choice(4, number, p=np.array([1.0, 2.0, 0.5, 4.0]) / 7.5)
         return 3 * signs[mode] + np.array([0.5, 0.8, 0.6, 1.0])[mode, None] * rng.normal(size=(number, 6))
+    if name.startswith("wide component"):
+        return np.where(rng.random(number) < 0.1, 10.0, 1.0)[:, None] * rng.normal(size=(number, 5))
     return np.linspace(-1.0, 1.5, 5) + rng.standard_t(1 if name.startswith("Cauchy") else 2, size=(number, 5))
 
 
 @pytest.mark.parametrize("name", [
     "funnel under N(0, 3²), 10-d", "funnel under Student, 10-d", "Cauchy under N(0, 3²), 5-d",
     "Cauchy under Student, 5-d", "Student 2 under N(0, 3²), 5-d", "Student 2 under Student, 5-d",
-    "four unequal modes, 6-d",
+    "four unequal modes, 6-d", "wide component under N(0, 1.5²), 5-d", "wide component under Student, 5-d",
 ])  # fmt: skip
 def test_light_bases_are_those_over_which_the_target_is_skewed_to_the_right(script, name):
     """By exact draws. Kills: a problem whose false alarms are excused though its base is wide, or the other way."""
@@ -165,7 +167,7 @@ def test_a_process_that_does_not_end_is_ended_with_its_children_and_its_rows_are
     assert why == "did not end in 3 s"
     time.sleep(0.2)
     state = subprocess.run(["ps", "-o", "stat=", "-p", str(rows[0]["pid"])], capture_output=True, text=True).stdout
-    assert state.strip() in ("", "Z"), "the child still runs"
+    assert state.strip()[:1] in ("", "Z"), "the child still runs"
 
 
 def test_a_process_that_fails_says_why(script, tmp_path):

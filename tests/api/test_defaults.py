@@ -13,6 +13,7 @@ from tempering.diagnosis import Goal
 from tempering.diagnosis.stopping import first_look
 from tempering.ladder import PathLength
 from tempering.ladder.step_lengths import LONGEST_STEP
+from tempering.sampling.target_rays import num_densities
 from tempering.verdicts import Verdict
 from tempering.warmups import Tuned
 
@@ -77,13 +78,13 @@ def test_a_run_ends_when_its_error_is_small_and_nothing_is_wrong(case):
 
 
 def test_evaluations_are_those_that_the_density_saw():
-    """Random walks of 3 steps, of which the parts are known: 4 densities a move, and one for the rungs."""
+    """Random walks of 3 steps, whose parts are known: 4 densities a move, one for the rungs, and rays at the end."""
     move = tp.RandomWalk(0.5, num_steps=3)
     result = tp.estimate(small_density(), move=move, num_chains=20, num_sweeps=32, num_rungs=6, warmup="iterations")
     num_steps = 20 * (32 + result.num_warmup_sweeps)
     each = move.evaluations
     assert (each.densities, each.gradients) == (4, 0)
-    assert (result.evaluations.densities, result.evaluations.gradients) == (5 * num_steps, 0)
+    assert (result.evaluations.densities, result.evaluations.gradients) == (5 * num_steps + num_densities(), 0)
 
 
 # The least number of rungs is also seen in test_spacing.py, and that it is 100 in test_tuning.py.

@@ -262,6 +262,11 @@ def pareto_rises(k: float) -> np.ndarray:
     return (1 - (np.arange(4000) + 0.5) / 4000)[:, None] ** -k
 
 
+def on_rays(number: int, ratio: float, std_error: float) -> bool:
+    """Whether mass is found where so many of 60 rays have this much beyond all draws, over that within."""
+    return tails.beyond_all_draws(np.where(np.arange(60) < number, ratio, 0.0), 0.0, std_error) is not None
+
+
 def far_walks(number: int, std_error: float = 0.0) -> str:
     """What is found where so many of 100 walks are all the time farther out than all chains of the run alike."""
     rises = np.tile(np.arange(100.0), (100, 1))
@@ -363,6 +368,9 @@ THRESHOLDS = (
     # Errors of √(p (1 − p) / 99), 99 degrees of freedom: 1.83 and 2.09, where 2.08 is exceeded once in 50 times.
     Threshold(tails, "LUCK", beside(far_walks, 5, 6), UP),
     Threshold(divergence, "MAX_BIAS", beside(lambda se: far_walks(25, se), 0.49, 0.47), UP),  # 0.25 − 0.01 missed
+    Threshold(divergence, "MAX_BIAS", beside(lambda se: on_rays(60, 0.1, se), 0.195, 0.185), UP),  # log 1.1 = 0.0953
+    # As much on some of 60 rays as within: 2.05 and 2.32 errors, where 2.10 is exceeded once in 50 times.
+    Threshold(tails, "LUCK", beside(lambda number: on_rays(number, 1.0, 0.0), 4, 5), UP),
     # Twenty chains: √(15.1 · 6/20) = 2.128 by chance.
     Threshold(tails, "_CHANCE", beside(lambda skewness: skewed(skewness, 20), 2.12, 2.14), UP),
     # Twelve chains: odds of 2^13/13 = 630; eleven: 341.

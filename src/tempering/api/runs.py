@@ -110,7 +110,8 @@ class Runs:
     def _tempered(self, kind: RunKind) -> FinishedRun:
         ended = self.tempered.ended
         run = TemperedRun(ended.ladder.path, ended.complete_recording, self.tempered.earlier, ended.families)
-        return self._diagnosed(run, ended, self.tempered.seconds, 0.0 if ended.tails is None else self._error_of(run))
+        error = 0.0 if ended.tails is None and ended.rays is None else self._error_of(run)
+        return self._diagnosed(run, ended, self.tempered.seconds, error)
 
     def _error_of(self, run: TemperedRun) -> float:
         """The standard error of the answer that `estimate` would give from as much as was kept."""

@@ -1,10 +1,11 @@
 """Heavy tails of what chains contribute to log Z, such as those under a base with lighter tails than the target's.
 
 From a light base chains come to the far tails of the target only near β = 1. They do so rarely, and stay there for
-long. Until enough of them have been there the answer is too low, and its error too small. Three things show it: the
+long. Until enough of them have been there the answer is too low, and its error too small. Four things show it: the
 skewness of what the chains contribute, the right tail of log f over the base at the target, which chains see that walk
-there, and that these are farther in the tails than the run was. The last shows a narrow part of the target as well,
-such as the neck of a funnel, for which the steps of the run are too long.
+there, that these are farther in the tails than the run was, and the mass on rays beyond all draws. The walks show a
+narrow part of the target as well, such as the neck of a funnel, for which the steps of the run are too long. The rays
+show what no chain has come to.
 """
 
 import numpy as np
@@ -22,7 +23,7 @@ MAX_SKEWNESS = 2.0  # of exponential variables: m of them for each chain have 2/
 MIN_RARE_EVENTS = 10.0  # behind what is seen of a rare mode, as many as round trips: fewer say little about the error
 MAX_TAIL = 0.5  # Pareto k of log f over the base at the target: beyond it even its logarithm has no variance
 FARTHEST = 0.01  # of the target: the share of a run's draws that is held against walks
-LUCK = 0.02  # the probability that walks exceed it by so much where the run is right, by Student's law
+LUCK = 0.02  # the probability that walks or rays see so much more where the run is right, by Student's law
 _CHANCE = 15.1  # times the variance 6/n of the skewness of n normal variables; its square exceeds that once in 10,000
 
 
@@ -99,6 +100,29 @@ def beyond_the_run(walks: Float[np.ndarray, "chain step"], draws: WeightedDraws,
         return None
     seen = f"chains that walk at the target alone are for {of_walks.value:.2g} of their time in tails where the run had"
     return _light_base(f"{seen} {of_run.value:.2g} of its draws")
+
+
+def beyond_all_draws(ratios: Float[np.ndarray, " ray"], by_chance: float, std_error: float) -> Finding | None:
+    """The finding for a target with mass much farther out than any draw of the run.
+
+    The mean of the ratios is the mass that was missed, over that which was not. Its lower bound by Student's law
+    counts, so that a few rays alone are no evidence.
+
+    Args:
+        ratios: The mass of each ray beyond what draws have reached, over that within.
+        by_chance: What a right run may miss.
+        std_error: The standard error of log Z.
+
+    Returns:
+        The finding; None if the answer can bear what was missed, or a right run may miss as much.
+    """
+    found = mean_of_chains(ratios[:, None])
+    missed = np.log1p(max(found.value - stdtrit(len(ratios) - 1, 1 - LUCK) * found.std_error, 0.0))
+    if not missed > np.fmax(MAX_BIAS * std_error, by_chance):
+        return None
+    return _light_base(
+        f"rays through draws find mass that adds {missed:.2g} to log Z or more, at least twice as far out as any draw"
+    )
 
 
 def _light_base(seen: str) -> Finding:

@@ -78,7 +78,7 @@ def drive(
                     stages[run] = stage
                     yield run, stage
             for run, key in zip(party, keys, strict=True):
-                finished = stages[run].with_tours_finished(key, keep).with_tails_walked(key, keep)
+                finished = stages[run].with_tours_finished(key, keep).with_tails_seen(key, keep)
                 if finished is not stages[run]:
                     stages[run] = finished
                     yield run, finished

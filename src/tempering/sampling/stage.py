@@ -15,15 +15,24 @@ import jax.numpy as jnp
 import numpy as np
 
 from tempering._types import Key
-from tempering.diagnosis import Diagnosis, beyond_the_run, diagnose, heavy_target, open_tours, unequilibrated
+from tempering.diagnosis import (
+    Diagnosis,
+    beyond_all_draws,
+    beyond_the_run,
+    diagnose,
+    heavy_target,
+    open_tours,
+    unequilibrated,
+)
 from tempering.estimators import Annealed
 from tempering.kernels import NO_EVALUATIONS, AbstractKernel, AbstractMove, AbstractSizedMove, Evaluations, Position
 from tempering.ladder import AbstractPath, Ladder, PathLength
 from tempering.sampling.chains import run_chains
 from tempering.sampling.finishing import Rest, rest_of_tours
+from tempering.sampling.target_rays import RayMasses, masses_beyond, num_densities
 from tempering.sampling.target_walk import TargetWalk, walk_at_target
 from tempering.stats import JUST_RTS, MAX_BLOCK_STEPS, MOST_ALONE, Keep, TemperingRecord, TuningSums
-from tempering.verdicts import without_none
+from tempering.verdicts import Finding, without_none
 
 
 class AbstractStageKind(eqx.Module):
@@ -144,6 +153,7 @@ class Stage:
         warmup: What earlier stages have found.
         rest: What the chains did after the last step until their next exact draw of the base, where that was walked.
         tails: What chains saw that walked at the target alone, where some did.
+        rays: The mass that rays through draws find beyond all draws, see `masses_beyond`, where it was looked for.
     """
 
     kind: AbstractStageKind
@@ -158,6 +168,7 @@ class Stage:
     warmup: WarmupSummary = WarmupSummary()
     rest: Rest | None = None
     tails: TargetWalk | None = None
+    rays: RayMasses | None = None
 
     @classmethod
     def first(
@@ -183,6 +194,7 @@ class Stage:
             num_moves += int(self.rest.recording.stats.num_draws.sum())
         num_moves += 0 if self.tails is None else self.tails.num_moves
         here = self.kernel.evaluations(self.ladder.path).times(num_moves)
+        here = here.plus(Evaluations(0 if self.rays is None else num_densities(), 0))
         return dataclasses.replace(self.warmup, num_steps=steps, evaluations=self.warmup.evaluations.plus(here))
 
     @property
@@ -220,7 +232,8 @@ class Stage:
     def after_block(self, num_steps: int, states: Any, recorded: Any) -> "Stage":
         """This stage, a block further on."""
         recording = recorded if self.recording is None else self.recording.then(recorded)
-        return dataclasses.replace(self, done=num_steps, states=states, recording=recording, rest=None, tails=None)
+        unseen: dict[str, Any] = {"rest": None, "tails": None, "rays": None}
+        return dataclasses.replace(self, done=num_steps, states=states, recording=recording, **unseen)
 
     def walk(self, key: Key, keep: Keep = JUST_RTS, chunk_steps: int | None = None) -> Iterator["Stage"]:
         """The rest of this stage: itself further on, after at least every `chunk_steps` steps, and at its end."""
@@ -250,14 +263,19 @@ class Stage:
         rest = rest_of_tours(key, self.ladder, self.kernel, record, self.states, self.done)
         return dataclasses.replace(self, rest=rest)
 
-    def with_tails_walked(self, key: Key, keep: Keep = JUST_RTS) -> "Stage":
-        """This stage with a walk at the target, where it has draws and is at its end; see `walk_at_target`."""
+    def with_tails_seen(self, key: Key, keep: Keep = JUST_RTS) -> "Stage":
+        """This stage with rays and a walk at the target, where it has draws and is at its end.
+
+        See `masses_beyond` and `walk_at_target`.
+        """
         draws = self.recording.states if self.is_sampling and self.is_finished else None
         if draws is None or self.move.always_accepts:
             return self
         key, record = jax.random.fold_in(key, self.number), self.empty_record(keep)
         number = min(self.num_chains, MOST_ALONE)
-        return dataclasses.replace(self, tails=walk_at_target(key, self.ladder, self.kernel, record, draws, number))
+        tails = walk_at_target(key, self.ladder, self.kernel, record, draws, number)
+        rays = masses_beyond(self.ladder, draws) if self.kind.moves_chains else None  # no time for a new program
+        return dataclasses.replace(self, tails=tails, rays=rays)
 
     @property
     def has_whole_tours(self) -> bool:
@@ -279,11 +297,15 @@ class Stage:
         found = diagnose(self.complete_recording, self.warmup.annealed, log_z_base=log_z_base)
         if self.has_whole_tours:
             found = found.with_findings(without_none(open_tours(self.rest and self.rest.num_open, self.num_chains)))
-        if self.tails is not None:
-            walk = self.tails
-            heavy = heavy_target(walk.rises_apart) or beyond_the_run(walk.log_rises, self.recording.states, std_error)
-            found = found.with_findings(without_none(heavy))
+        found = found.with_findings(without_none(self._heavy_tails(std_error)))
         return found if self.warmup.is_equilibrated else found.with_findings((unequilibrated(),))
+
+    def _heavy_tails(self, std_error: float) -> Finding | None:
+        """What walks and rays say of the tails of the target."""
+        draws, walk, heavy = self.recording.states, self.tails, None
+        if walk is not None:
+            heavy = heavy_target(walk.rises_apart) or beyond_the_run(walk.log_rises, draws, std_error)
+        return heavy if heavy or self.rays is None else beyond_all_draws(*self.rays, std_error)
 
 
 def blank_positions(path: AbstractPath) -> Position:

@@ -27,7 +27,9 @@ def started_anew(stage: Stage, ladder: Ladder, offset: float) -> Stage:
     Returns:
         The stage, ready to go on.
     """
-    stage = dataclasses.replace(stage.with_found(is_equilibrated=True), recording=None, rest=None, tails=None)
+    stage = dataclasses.replace(
+        stage.with_found(is_equilibrated=True), recording=None, rest=None, tails=None, rays=None
+    )
     if stage.has_whole_tours:
         states = dataclasses.replace(stage.states, rung=device_zeros((stage.num_chains,), np.int32))
         return dataclasses.replace(stage, ladder=ladder, states=states)

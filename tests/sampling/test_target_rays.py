@@ -1,0 +1,110 @@
+"""Rays through draws of the target: the mass that they find, and what is made of it."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import tempering as tp
+from tempering.sampling.target_rays import masses_beyond, num_densities
+from tempering.stats import WeightedDraws
+
+WIDE, SHARE = 10.0, 0.2  # of the wider of two normals about 0
+BETAS = np.array([0.0, 1.0])
+
+
+def _log_mixture(x):
+    """0.8 N(0, 1) + 0.2 N(0, 10²), with a constant left out."""
+    square = jnp.sum(x**2)
+    wide = jnp.log(SHARE) - 0.5 * square / WIDE**2 - x.size * jnp.log(WIDE)
+    return jnp.logaddexp(jnp.log(1 - SHARE) - 0.5 * square, wide) + 3.0
+
+
+def ladder_of(log_f, num_dims: int = 3):
+    return tp.Ladder.create(tp.LogDensity(log_f, tp.Normal(jnp.zeros(num_dims), 1.5)).path(None, BETAS))
+
+
+def draws_at(x, rungs=1) -> WeightedDraws:
+    shape = x.shape[:2] if isinstance(x, np.ndarray) else next(iter(x.values())).shape[:2]
+    return WeightedDraws(x, np.zeros(shape), np.broadcast_to(rungs, shape), shape[1])
+
+
+def narrow_draws() -> np.ndarray:
+    """Of the narrow component alone, as a run has them that never saw the other; symmetric, so that 0 is the centre."""
+    x = np.random.default_rng(1).normal(size=(10, 20, 3)).astype(np.float32)
+    return np.concatenate([x, -x])
+
+
+def test_the_mass_of_each_ray_is_that_of_a_mixture_of_chi_laws():
+    """Along a ray the mass of N(0, σ²) within a distance r is that of a chi law of r/σ, in any direction.
+
+    Kills: s^d for s^(d−1), a box that reaches as far as the draws alone, a side of it for the nearest one, a sum
+    without the widths of its parts.
+    """
+    x = narrow_draws()
+    found = masses_beyond(ladder_of(_log_mixture), draws_at(x))
+    assert found is not None
+    rays = x.reshape(-1, 3)[np.linspace(0, x[..., 0].size - 1, len(found.ratios)).astype(int)]
+    until = (2 * np.abs(x).max(axis=(0, 1)) / np.abs(rays)).min(axis=1) * np.linalg.norm(rays, axis=1)
+    within = (1 - SHARE) * stats.chi(3).cdf(until) + SHARE * stats.chi(3).cdf(until / WIDE)
+    # The side of the box cuts a step of 0.24 in log s, of which up to a half is on the wrong side.
+    np.testing.assert_allclose(found.ratios, (1 - within) / within, rtol=0.12)
+    assert found.ratios.mean() == pytest.approx(np.mean((1 - within) / within), rel=0.02)
+    assert found.by_chance == 3 / 401
+
+
+def test_draws_at_lower_rungs_do_not_count():
+    """Kills: far-out draws of the base, which would widen the box until nothing lies outside."""
+    x = narrow_draws()
+    far = np.concatenate([x, 1000 * x], axis=1)
+    rungs = np.repeat([1, 0], x.shape[1])
+    (at_target, with_others) = (masses_beyond(ladder_of(_log_mixture), d) for d in (draws_at(x), draws_at(far, rungs)))
+    assert at_target is not None and with_others is not None  # noqa: PT018  for the type checker
+    np.testing.assert_array_equal(at_target.ratios, with_others.ratios)
+    assert masses_beyond(ladder_of(_log_mixture), draws_at(x, 0)) is None
+
+
+def test_a_state_of_several_arrays_is_one_point():
+    x = narrow_draws()
+    parts = {"first": x[..., :1], "others": x[..., 1:]}
+    joined = lambda x: _log_mixture(jnp.concatenate([x["first"], x["others"]]))  # noqa: E731
+    base = {"first": tp.Normal(jnp.zeros(1), 1.5), "others": tp.Normal(jnp.zeros(2), 1.5)}
+    ladder = tp.Ladder.create(tp.LogDensity(joined, tp.Product(base)).path(None, BETAS))
+    whole, split = masses_beyond(ladder_of(_log_mixture), draws_at(x)), masses_beyond(ladder, draws_at(parts))
+    assert whole is not None and split is not None  # noqa: PT018
+    np.testing.assert_allclose(whole.ratios, split.ratios, rtol=1e-5)
+
+
+def test_states_of_whole_numbers_have_no_rays():
+    x = np.ones((2, 3, 4), np.int8)
+    assert masses_beyond(ladder_of(_log_mixture), draws_at(x)) is None
+
+
+@pytest.mark.parametrize("outside", [-np.inf, np.nan])
+def test_where_f_is_zero_or_unknown_there_is_no_mass(outside):
+    """Behind a wall within the box. Kills: a NaN that spreads, or that counts as mass."""
+    behind_a_wall = lambda x: jnp.where(jnp.all(jnp.abs(x) < 4), _log_mixture(x), outside)  # noqa: E731
+    found = masses_beyond(ladder_of(behind_a_wall), draws_at(narrow_draws()))
+    assert found is not None
+    np.testing.assert_array_equal(found.ratios, 0.0)
+
+
+SHAPE = {"num_chains": 60, "num_sweeps": 200, "num_rungs": 12}
+
+
+def _log_normal(x):
+    return -0.5 * jnp.sum(x**2)
+
+
+def _log_improper(x):
+    """A normal on a plateau: no integral."""
+    return jnp.logaddexp(_log_normal(x), -30.0)
+
+
+@pytest.mark.parametrize(("log_f", "finds"), [(_log_mixture, True), (_log_improper, True), (_log_normal, False)])
+def test_what_no_chain_has_come_to_is_found(log_f, finds):
+    """A wide component that few chains enter, and a density without an integral. Kills: a finding that is not told."""
+    result = tp.estimate(tp.LogDensity(log_f, tp.Normal(jnp.zeros(5), 1.05)), **SHAPE)
+    assert (tp.Verdict.HEAVY_TAILS in {finding.verdict for finding in result.diagnosis.findings}) is finds
+    assert result.evaluations is not None
+    assert result.evaluations.densities >= num_densities()
