@@ -187,6 +187,17 @@ def test_a_single_chain_and_rises_that_are_nowhere_finite_are_no_evidence():
     assert beyond_the_run(np.arange(5.0)[None], run_with(np.zeros((1, 5))), 0.0) is None
 
 
+def test_rays_of_very_different_masses_are_evidence_too():
+    """One ray with nearly all of the mass has an error as large as the mean. Kills: the mean of the ratios alone."""
+    ratios = np.exp(np.linspace(0.0, 45.0, 60))
+    assert beyond_all_draws(ratios, 0.0, 0.1) is not None
+    ratios[5:] = 0.0  # 5 of 60 are still more than luck, and fewer are not: `LUCK`
+    assert beyond_all_draws(ratios, 0.0, 0.0) is not None
+    ratios[4:] = 0.0
+    assert beyond_all_draws(ratios, 0.0, 0.0) is None
+    assert beyond_all_draws(np.full(60, 1e9), 0.0, 20.0) is not None  # Kills: no more than 1 from every ray
+
+
 @pytest.mark.slow  # ten runs; the rule itself is tested above
 def test_a_normal_base_is_too_light_for_cauchy_tails_and_a_student_base_is_not():
     """Under a normal base most runs are off by several claimed errors; nothing but a wider base cures that."""

@@ -75,9 +75,19 @@ def test_a_state_of_several_arrays_is_one_point():
     np.testing.assert_allclose(whole.ratios, split.ratios, rtol=1e-5)
 
 
-def test_states_of_whole_numbers_have_no_rays():
-    x = np.ones((2, 3, 4), np.int8)
-    assert masses_beyond(ladder_of(_log_mixture), draws_at(x)) is None
+@pytest.mark.parametrize("dtype", [np.int8, np.float32])
+def test_states_of_few_values_have_no_rays(dtype):
+    """Kills: bits that are kept as real numbers, one coordinate of them beside real ones."""
+    x = narrow_draws()
+    x[..., 1] = np.random.default_rng(0).integers(0, 5, x.shape[:2])
+    assert masses_beyond(ladder_of(_log_mixture), draws_at(x.astype(dtype))) is None
+
+
+def test_real_numbers_that_rarely_move_have_rays():
+    """Chains whose moves are refused nine times in ten, and a coordinate that is always the same."""
+    x = np.repeat(narrow_draws()[:, ::10], 10, axis=1)
+    x[..., 2] = 1.0
+    assert masses_beyond(ladder_of(_log_mixture), draws_at(x)) is not None
 
 
 @pytest.mark.parametrize("outside", [-np.inf, np.nan])

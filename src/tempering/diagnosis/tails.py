@@ -106,7 +106,8 @@ def beyond_all_draws(ratios: Float[np.ndarray, " ray"], by_chance: float, std_er
     """The finding for a target with mass much farther out than any draw of the run.
 
     The mean of the ratios is the mass that was missed, over that which was not. Its lower bound by Student's law
-    counts, so that a few rays alone are no evidence.
+    counts, so that a few rays alone are no evidence. Where ratios are of very different sizes that bound says nothing:
+    so the mean of what they are up to 1 is bounded too.
 
     Args:
         ratios: The mass of each ray beyond what draws have reached, over that within.
@@ -116,8 +117,9 @@ def beyond_all_draws(ratios: Float[np.ndarray, " ray"], by_chance: float, std_er
     Returns:
         The finding; None if the answer can bear what was missed, or a right run may miss as much.
     """
-    found = mean_of_chains(ratios[:, None])
-    missed = np.log1p(max(found.value - stdtrit(len(ratios) - 1, 1 - LUCK) * found.std_error, 0.0))
+    found = (mean_of_chains(some[:, None]) for some in (ratios, np.minimum(ratios, 1.0)))
+    luck = stdtrit(len(ratios) - 1, 1 - LUCK)
+    missed = np.log1p(max(0.0, *(mean.value - luck * mean.std_error for mean in found)))
     if not missed > np.fmax(MAX_BIAS * std_error, by_chance):
         return None
     return _light_base(

@@ -15,6 +15,7 @@ from tempering.stats import WeightedDraws
 _NUM_RAYS = 60
 _LOG_PLACES = np.log(1000.0) * np.linspace(-1, 1, 51) ** 3  # log s, dense about the draw itself, at s = 1
 _MOST = 50.0  # of the log of a ratio, so that a sum of few stays finite where f has no integral
+_MOST_COMPARED = 1000  # draws, to tell real numbers from others
 _FARTHER = 2.0  # times as far out as any draw: a right run of few draws has some mass just beyond them
 
 
@@ -51,10 +52,12 @@ def masses_beyond(ladder: Ladder, draws: WeightedDraws) -> RayMasses | None:
     """
     is_at_target = draws.rungs == ladder.path.num_rungs - 1
     leaves, form = jax.tree.flatten(draws.x)
-    if not is_at_target.any() or not all(np.issubdtype(leaf.dtype, np.floating) for leaf in leaves):
+    if not is_at_target.any():
         return None
     at_target = [leaf[is_at_target].astype(np.float64) for leaf in leaves]
     x = np.concatenate([leaf.reshape(len(leaf), -1) for leaf in at_target], axis=1)
+    if _have_few_values(x):
+        return None
     center = np.median(x, axis=0)
     steps = x[np.linspace(0, len(x) - 1, _NUM_RAYS).astype(int)] - center
     places = center + np.exp(_LOG_PLACES)[:, None] * steps[:, None]
@@ -80,6 +83,13 @@ def _ratios(log_mass: Float[np.ndarray, "ray place"], is_beyond: np.ndarray) -> 
     )
     is_known = np.isfinite(within) & np.isfinite(beyond)
     return np.exp(np.minimum(np.where(is_known, beyond, -np.inf) - np.where(is_known, within, 0.0), _MOST))
+
+
+def _have_few_values(x: Float[np.ndarray, "draw dim"]) -> bool:
+    """Whether some coordinate comes back to values that it had, as a bit does: a real number never does."""
+    some = x[np.linspace(0, len(x) - 1, min(len(x), _MOST_COMPARED)).astype(int)]
+    num_values, num_changes = ((np.diff(row, axis=0) != 0).sum(axis=0) for row in (np.sort(some, axis=0), some))
+    return bool((2 * num_values < num_changes).any())
 
 
 def _as_states(x: Float[np.ndarray, "place dim"], leaves: list[np.ndarray], form: Any) -> Any:
