@@ -142,6 +142,17 @@ def wide_component(base: tp.bases.AbstractBase) -> Problem:
     return Problem(tp.LogDensity(log_f, base), None, float(2.5 * np.log(2 * np.pi)))
 
 
+def peak() -> Problem:
+    """N(0, 1) and, of the same weight, N(0, 0.05²) in 5 dimensions: chains from above do not find the peak."""
+
+    def log_f(x):
+        square, scale = jnp.sum(x**2), 0.05
+        return jnp.logaddexp(-0.5 * square, -0.5 * square / scale**2 - 5 * jnp.log(scale))
+
+    log_z = float(np.log(2) + 2.5 * np.log(2 * np.pi))
+    return Problem(tp.LogDensity(log_f, tp.Normal(np.zeros(5), 2.0)), None, log_z)
+
+
 def horseshoe() -> Problem:
     """Six coefficients with half-Cauchy scales, seen with noise: integrals over each scale, by quadrature."""
     seen, noise = np.array([0.3, -0.1, 4.0, 0.6, -7.0, 0.05]), 0.5
@@ -232,6 +243,7 @@ PROBLEMS = {
         lambda: wide_component(tp.Normal(np.zeros(5), 1.5)), has_light_base=True
     ),
     "wide component under Student, 5-d": Kind(lambda: wide_component(tp.Student(1.0, jnp.zeros(5), 1.5))),
+    "peak in a normal, 5-d": Kind(peak),
     "horseshoe, 12-d": Kind(horseshoe),
     "25 narrow modes": Kind(narrow_modes),
     "four unequal modes, 6-d": Kind(unequal_modes),

@@ -24,7 +24,7 @@ class Verdict(enum.Enum):
     HEAVY_TAILS = "Heavy tails: a few weights or chains decide the estimate; neither it nor its error can be trusted."
     DISAGREES = "Disagrees: independent estimates of the same log Z differ by more than their errors allow."
     CAPTURED = "Captured: chains find places that they do not leave, so the mass there is not known yet."
-    MISSED = "Missed: a part of the mass is at states that were given, where the run has not been."
+    MISSED = "Missed: a part of the mass is where the run has not been."
     NO_OVERLAP = "No overlap: neighbouring rungs share hardly any draws, so their ratio is unknown."
     UNCONVERGED = "Not converged: the equations for log Z were not solved to their tolerance."
     LOST = "Lost: the parameters moved faster than the chains could follow, so log Z is no longer known."

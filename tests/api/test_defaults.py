@@ -13,7 +13,6 @@ from tempering.diagnosis import Goal
 from tempering.diagnosis.stopping import first_look
 from tempering.ladder import PathLength
 from tempering.ladder.step_lengths import LONGEST_STEP
-from tempering.sampling.target_rays import num_densities
 from tempering.verdicts import Verdict
 from tempering.warmups import Tuned
 
@@ -84,7 +83,7 @@ def test_evaluations_are_those_that_the_density_saw():
     num_steps = 20 * (32 + result.num_warmup_sweeps)
     each = move.evaluations
     assert (each.densities, each.gradients) == (4, 0)
-    assert (result.evaluations.densities, result.evaluations.gradients) == (5 * num_steps + num_densities(), 0)
+    assert (result.evaluations.densities, result.evaluations.gradients) == (5 * num_steps + 2 * 60 * 51, 0)
 
 
 # The least number of rungs is also seen in test_spacing.py, and that it is 100 in test_tuning.py.

@@ -20,7 +20,7 @@ from scipy import stats as scipy_stats
 import tempering
 from samples import CHAINS, RUNGS, changed, cut_tours, healthy
 from tempering import findings
-from tempering.diagnosis import checks, divergence, knots, known_states, stopping, tails, time_reversal
+from tempering.diagnosis import checks, divergence, knots, known_states, rays, stopping, tails, time_reversal
 from tempering.estimators import (
     LogZ,
     adjusted,
@@ -264,7 +264,7 @@ def pareto_rises(k: float) -> np.ndarray:
 
 def on_rays(number: int, ratio: float, std_error: float) -> bool:
     """Whether mass is found where so many of 60 rays have this much beyond all draws, over that within."""
-    return tails.beyond_all_draws(np.where(np.arange(60) < number, ratio, 0.0), 0.0, std_error) is not None
+    return rays.beyond_all_draws(np.where(np.arange(60) < number, ratio, 0.0), 0.0, std_error) is not None
 
 
 def far_walks(number: int, std_error: float = 0.0) -> str:
@@ -444,6 +444,7 @@ OTHER_NUMBERS = {  # of the same modules, on which no finding hangs
         "controlled._LEAST_VARIANCE",
     ),
     "pinned in tests/diagnosis/test_witnesses.py": ("witnesses.MAX_MISSED",),
+    "how much of a place is told": ("rays._MOST_TOLD",),
     "memory": ("_pool._CHUNK_NUMBERS", "_pool._MAX_UNITS"),
     "what is asked for by default": ("stopping.TARGET_ERROR", "tracker.TRACKER_SWEEPS", "tracker._MIN_GROUPS"),
     "how long a tracker works, and on what": (

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 import tempering as tp
-from tempering.sampling.target_rays import masses_beyond, num_densities
+from tempering.sampling.target_rays import RayMasses, unseen_masses
 from tempering.stats import WeightedDraws
 
 WIDE, SHARE = 10.0, 0.2  # of the wider of two normals about 0
@@ -29,6 +29,10 @@ def draws_at(x, rungs=1) -> WeightedDraws:
     return WeightedDraws(x, np.zeros(shape), np.broadcast_to(rungs, shape), shape[1])
 
 
+def unseen(ladder, draws, *, climbs: bool = True) -> RayMasses | None:
+    return unseen_masses(ladder, draws, climbs=climbs)
+
+
 def narrow_draws() -> np.ndarray:
     """Of the narrow component alone, as a run has them that never saw the other; symmetric, so that 0 is the centre."""
     x = np.random.default_rng(1).normal(size=(10, 20, 3)).astype(np.float32)
@@ -42,15 +46,15 @@ def test_the_mass_of_each_ray_is_that_of_a_mixture_of_chi_laws():
     without the widths of its parts.
     """
     x = narrow_draws()
-    found = masses_beyond(ladder_of(_log_mixture), draws_at(x))
+    found = unseen(ladder_of(_log_mixture), draws_at(x))
     assert found is not None
-    rays = x.reshape(-1, 3)[np.linspace(0, x[..., 0].size - 1, len(found.ratios)).astype(int)]
+    rays = x.reshape(-1, 3)[np.linspace(0, x[..., 0].size - 1, len(found.beyond)).astype(int)]
     until = (2 * np.abs(x).max(axis=(0, 1)) / np.abs(rays)).min(axis=1) * np.linalg.norm(rays, axis=1)
     within = (1 - SHARE) * stats.chi(3).cdf(until) + SHARE * stats.chi(3).cdf(until / WIDE)
     # The side of the box cuts a step of 0.24 in log s, of which up to a half is on the wrong side.
-    np.testing.assert_allclose(found.ratios, (1 - within) / within, rtol=0.12)
-    assert found.ratios.mean() == pytest.approx(np.mean((1 - within) / within), rel=0.02)
-    assert found.by_chance == 3 / 401
+    np.testing.assert_allclose(found.beyond, (1 - within) / within, rtol=0.12)
+    assert found.beyond.mean() == pytest.approx(np.mean((1 - within) / within), rel=0.02)
+    assert (found.chance_beyond, found.chance_inside) == (3 / 401, 1 / 401)
 
 
 def test_draws_at_lower_rungs_do_not_count():
@@ -58,10 +62,10 @@ def test_draws_at_lower_rungs_do_not_count():
     x = narrow_draws()
     far = np.concatenate([x, 1000 * x], axis=1)
     rungs = np.repeat([1, 0], x.shape[1])
-    (at_target, with_others) = (masses_beyond(ladder_of(_log_mixture), d) for d in (draws_at(x), draws_at(far, rungs)))
+    (at_target, with_others) = (unseen(ladder_of(_log_mixture), d) for d in (draws_at(x), draws_at(far, rungs)))
     assert at_target is not None and with_others is not None  # noqa: PT018  for the type checker
-    np.testing.assert_array_equal(at_target.ratios, with_others.ratios)
-    assert masses_beyond(ladder_of(_log_mixture), draws_at(x, 0)) is None
+    np.testing.assert_array_equal(at_target.beyond, with_others.beyond)
+    assert unseen(ladder_of(_log_mixture), draws_at(x, 0)) is None
 
 
 def test_a_state_of_several_arrays_is_one_point():
@@ -70,9 +74,62 @@ def test_a_state_of_several_arrays_is_one_point():
     joined = lambda x: _log_mixture(jnp.concatenate([x["first"], x["others"]]))  # noqa: E731
     base = {"first": tp.Normal(jnp.zeros(1), 1.5), "others": tp.Normal(jnp.zeros(2), 1.5)}
     ladder = tp.Ladder.create(tp.LogDensity(joined, tp.Product(base)).path(None, BETAS))
-    whole, split = masses_beyond(ladder_of(_log_mixture), draws_at(x)), masses_beyond(ladder, draws_at(parts))
+    whole, split = unseen(ladder_of(_log_mixture), draws_at(x)), unseen(ladder, draws_at(parts))
     assert whole is not None and split is not None  # noqa: PT018
-    np.testing.assert_allclose(whole.ratios, split.ratios, rtol=1e-5)
+    np.testing.assert_allclose(whole.beyond, split.beyond, rtol=1e-5)
+
+
+PEAK = 0.01  # the scale of a normal in the middle of a wider one
+
+
+def log_with_peak(place, num_dims):
+    """Half of the mass in N(0, 1), half in N(place, 0.01²), with a constant left out."""
+
+    def log_f(x):
+        narrow = -0.5 * jnp.sum((x - place) ** 2) / PEAK**2 - num_dims * jnp.log(PEAK)
+        return jnp.logaddexp(-0.5 * jnp.sum(x**2), narrow) + 3.0
+
+    return log_f
+
+
+def test_a_peak_at_the_centre_is_seen_on_every_ray():
+    """From there each ray has as much of the peak as of the rest, but for what lies inside and beyond the draws.
+
+    Kills: what is inside counted with what the draws have seen, or beyond; a box that reaches to the nearest draw.
+    """
+    x = narrow_draws()
+    found = unseen(ladder_of(log_with_peak(0.0, 3)), draws_at(x))
+    assert found is not None
+    np.testing.assert_allclose(found.inside[0], 1.0, rtol=0.05)
+    np.testing.assert_array_equal(found.centers[0], 0.0)
+    assert found.beyond.max() < 1e-3
+    without = unseen(ladder_of(_log_normal), draws_at(x))
+    assert without is not None
+    assert 0 < without.inside.mean() < without.chance_inside
+
+
+@pytest.mark.parametrize(("apart", "climbs"), [(2, False), (10, True)])
+def test_a_peak_beside_the_centre_is_seen_from_its_own_place(apart, climbs):
+    """So far that rays from the median pass by: near enough to be the highest, or so that the slope leads to it.
+
+    Kills: one centre, a second that is the lowest, a climb down, or in units other than those of its steps.
+    """
+    place = apart * PEAK * np.array([1.0, -1.0, 1.0])
+    found = unseen(ladder_of(log_with_peak(place, 3)), draws_at(narrow_draws()), climbs=climbs)
+    assert found is not None
+    np.testing.assert_allclose(found.centers[1], place, atol=0.1 * PEAK if climbs else 2 * PEAK)
+    assert found.inside[1].mean() == pytest.approx(1.0, rel=0.1 if climbs else 0.5)
+    assert found.evaluations.densities == 2 * 60 * 51
+    assert (found.evaluations.gradients > 0) is climbs
+
+
+def test_a_draw_in_the_peak_has_seen_it():
+    """Kills: the nearest draw left out, a division by a step of 0."""
+    x = narrow_draws()
+    x[0, 0] = x[10, 0] = 0.0
+    found = unseen(ladder_of(log_with_peak(0.0, 3)), draws_at(x))
+    assert found is not None
+    np.testing.assert_array_equal(found.inside[0], 0.0)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.float32])
@@ -80,23 +137,23 @@ def test_states_of_few_values_have_no_rays(dtype):
     """Kills: bits that are kept as real numbers, one coordinate of them beside real ones."""
     x = narrow_draws()
     x[..., 1] = np.random.default_rng(0).integers(0, 5, x.shape[:2])
-    assert masses_beyond(ladder_of(_log_mixture), draws_at(x.astype(dtype))) is None
+    assert unseen(ladder_of(_log_mixture), draws_at(x.astype(dtype))) is None
 
 
 def test_real_numbers_that_rarely_move_have_rays():
     """Chains whose moves are refused nine times in ten, and a coordinate that is always the same."""
     x = np.repeat(narrow_draws()[:, ::10], 10, axis=1)
     x[..., 2] = 1.0
-    assert masses_beyond(ladder_of(_log_mixture), draws_at(x)) is not None
+    assert unseen(ladder_of(_log_mixture), draws_at(x)) is not None
 
 
 @pytest.mark.parametrize("outside", [-np.inf, np.nan])
 def test_where_f_is_zero_or_unknown_there_is_no_mass(outside):
     """Behind a wall within the box. Kills: a NaN that spreads, or that counts as mass."""
     behind_a_wall = lambda x: jnp.where(jnp.all(jnp.abs(x) < 4), _log_mixture(x), outside)  # noqa: E731
-    found = masses_beyond(ladder_of(behind_a_wall), draws_at(narrow_draws()))
+    found = unseen(ladder_of(behind_a_wall), draws_at(narrow_draws()))
     assert found is not None
-    np.testing.assert_array_equal(found.ratios, 0.0)
+    np.testing.assert_array_equal(found.beyond, 0.0)
 
 
 SHAPE = {"num_chains": 60, "num_sweeps": 200, "num_rungs": 12}
@@ -111,10 +168,16 @@ def _log_improper(x):
     return jnp.logaddexp(_log_normal(x), -30.0)
 
 
-@pytest.mark.parametrize(("log_f", "finds"), [(_log_mixture, True), (_log_improper, True), (_log_normal, False)])
-def test_what_no_chain_has_come_to_is_found(log_f, finds):
-    """A wide component that few chains enter, and a density without an integral. Kills: a finding that is not told."""
+@pytest.mark.parametrize(("log_f", "found"), [
+    (_log_mixture, tp.Verdict.HEAVY_TAILS), (_log_improper, tp.Verdict.HEAVY_TAILS),
+    (log_with_peak(0.0, 5), tp.Verdict.MISSED), (_log_normal, None),
+])  # fmt: skip
+def test_what_no_chain_has_come_to_is_found(log_f, found):
+    """A wide component that few chains enter, a density without an integral, and a peak that none enters.
+
+    Kills: a finding that is not told.
+    """
     result = tp.estimate(tp.LogDensity(log_f, tp.Normal(jnp.zeros(5), 1.05)), **SHAPE)
-    assert (tp.Verdict.HEAVY_TAILS in {finding.verdict for finding in result.diagnosis.findings}) is finds
+    assert {finding.verdict for finding in result.diagnosis.findings} == ({found} if found else set())
     assert result.evaluations is not None
-    assert result.evaluations.densities >= num_densities()
+    assert result.evaluations.densities >= 2 * 60 * 51

@@ -3,7 +3,7 @@
 - The check of a run: `diagnose` gives a `Diagnosis` with `Finding`s and a `Verdict`.
 - Its numbers: `round_trips`, `occupancy`, `transition_matrix`; `unequilibrated` is the finding of a warm-up,
   `open_tours` that of a run of whole tours, `captured` that of one whose tours are cut off, `heavy_target` and
-  `beyond_the_run` those of a walk at the target, `beyond_all_draws` that of rays.
+  `beyond_the_run` those of a walk at the target, `beyond_all_draws` and `narrow_peak` those of rays.
 - Bottlenecks of the ladder: `rung_chain` gives a `RungChain`, `find_knots` its `Knot`s; `rung_weight_cost` says what
   other rung weights would gain.
 - Witnesses: `missed` is the finding of a `WitnessCheck`, which has the chains that stayed `Away` and the
@@ -22,12 +22,13 @@ from tempering.diagnosis.knots import Knot as Knot
 from tempering.diagnosis.knots import RungChain as RungChain
 from tempering.diagnosis.knots import find_knots as find_knots
 from tempering.diagnosis.knots import rung_chain as rung_chain
+from tempering.diagnosis.rays import beyond_all_draws as beyond_all_draws
+from tempering.diagnosis.rays import narrow_peak as narrow_peak
 from tempering.diagnosis.rung_flow import rung_weight_cost as rung_weight_cost
 from tempering.diagnosis.stopping import Decision as Decision
 from tempering.diagnosis.stopping import Goal as Goal
 from tempering.diagnosis.stopping import Look as Look
 from tempering.diagnosis.stopping import decide as decide
-from tempering.diagnosis.tails import beyond_all_draws as beyond_all_draws
 from tempering.diagnosis.tails import beyond_the_run as beyond_the_run
 from tempering.diagnosis.tails import heavy_target as heavy_target
 from tempering.diagnosis.time_reversal import captured as captured

@@ -1,11 +1,10 @@
 """Heavy tails of what chains contribute to log Z, such as those under a base with lighter tails than the target's.
 
 From a light base chains come to the far tails of the target only near β = 1. They do so rarely, and stay there for
-long. Until enough of them have been there the answer is too low, and its error too small. Four things show it: the
+long. Until enough of them have been there the answer is too low, and its error too small. Three things show it: the
 skewness of what the chains contribute, the right tail of log f over the base at the target, which chains see that walk
-there, that these are farther in the tails than the run was, and the mass on rays beyond all draws. The walks show a
-narrow part of the target as well, such as the neck of a funnel, for which the steps of the run are too long. The rays
-show what no chain has come to.
+there, and that these are farther in the tails than the run was. The walks show a narrow part of the target as well,
+such as the neck of a funnel, for which the steps of the run are too long. `rays` shows what no chain has come to.
 """
 
 import numpy as np
@@ -69,7 +68,7 @@ def heavy_target(log_rises: Float[np.ndarray, "chain draw"]) -> Finding | None:
     k = pareto_k(log_or_minus_inf(rises - rises.min())) if rises.size else np.nan
     if not k > MAX_TAIL:
         return None
-    return _light_base(
+    return light_base(
         f"the right tail of log f over the base has Pareto k {k:.2g} at the target, more than {MAX_TAIL:g}"
     )
 
@@ -99,35 +98,15 @@ def beyond_the_run(walks: Float[np.ndarray, "chain step"], draws: WeightedDraws,
     if dof < 1 or not missed > max(stdtrit(dof, 1 - LUCK) * error, MAX_BIAS * std_error):
         return None
     seen = f"chains that walk at the target alone are for {of_walks.value:.2g} of their time in tails where the run had"
-    return _light_base(f"{seen} {of_run.value:.2g} of its draws")
+    return light_base(f"{seen} {of_run.value:.2g} of its draws")
 
 
-def beyond_all_draws(ratios: Float[np.ndarray, " ray"], by_chance: float, std_error: float) -> Finding | None:
-    """The finding for a target with mass much farther out than any draw of the run.
-
-    The mean of the ratios is the mass that was missed, over that which was not. Its lower bound by Student's law
-    counts, so that a few rays alone are no evidence. Where ratios are of very different sizes that bound says nothing:
-    so the mean of what they are up to 1 is bounded too.
+def light_base(seen: str) -> Finding:
+    """The finding for a base with lighter tails than the target's.
 
     Args:
-        ratios: The mass of each ray beyond what draws have reached, over that within.
-        by_chance: What a right run may miss.
-        std_error: The standard error of log Z.
-
-    Returns:
-        The finding; None if the answer can bear what was missed, or a right run may miss as much.
+        seen: What shows it.
     """
-    found = (mean_of_chains(some[:, None]) for some in (ratios, np.minimum(ratios, 1.0)))
-    luck = stdtrit(len(ratios) - 1, 1 - LUCK)
-    missed = np.log1p(max(0.0, *(mean.value - luck * mean.std_error for mean in found)))
-    if not missed > np.fmax(MAX_BIAS * std_error, by_chance):
-        return None
-    return _light_base(
-        f"rays through draws find mass that adds {missed:.2g} to log Z or more, at least twice as far out as any draw"
-    )
-
-
-def _light_base(seen: str) -> Finding:
     return Finding(
         Verdict.HEAVY_TAILS, f"{seen}: the target has heavier tails than the base, and chains from there miss a part",
         "take a base with heavier tails than the target's, such as `tp.Student`",

@@ -21,6 +21,7 @@ from tempering.diagnosis import (
     beyond_the_run,
     diagnose,
     heavy_target,
+    narrow_peak,
     open_tours,
     unequilibrated,
 )
@@ -29,7 +30,7 @@ from tempering.kernels import NO_EVALUATIONS, AbstractKernel, AbstractMove, Abst
 from tempering.ladder import AbstractPath, Ladder, PathLength
 from tempering.sampling.chains import run_chains
 from tempering.sampling.finishing import Rest, rest_of_tours
-from tempering.sampling.target_rays import RayMasses, masses_beyond, num_densities
+from tempering.sampling.target_rays import RayMasses, unseen_masses
 from tempering.sampling.target_walk import TargetWalk, walk_at_target
 from tempering.stats import JUST_RTS, MAX_BLOCK_STEPS, MOST_ALONE, Keep, TemperingRecord, TuningSums
 from tempering.verdicts import Finding, without_none
@@ -153,7 +154,7 @@ class Stage:
         warmup: What earlier stages have found.
         rest: What the chains did after the last step until their next exact draw of the base, where that was walked.
         tails: What chains saw that walked at the target alone, where some did.
-        rays: The mass that rays through draws find beyond all draws, see `masses_beyond`, where it was looked for.
+        rays: The mass that rays through draws find where no draw is, see `unseen_masses`, where it was looked for.
     """
 
     kind: AbstractStageKind
@@ -194,7 +195,7 @@ class Stage:
             num_moves += int(self.rest.recording.stats.num_draws.sum())
         num_moves += 0 if self.tails is None else self.tails.num_moves
         here = self.kernel.evaluations(self.ladder.path).times(num_moves)
-        here = here.plus(Evaluations(0 if self.rays is None else num_densities(), 0))
+        here = here.plus(NO_EVALUATIONS if self.rays is None else self.rays.evaluations)
         return dataclasses.replace(self.warmup, num_steps=steps, evaluations=self.warmup.evaluations.plus(here))
 
     @property
@@ -266,7 +267,7 @@ class Stage:
     def with_tails_seen(self, key: Key, keep: Keep = JUST_RTS) -> "Stage":
         """This stage with rays and a walk at the target, where it has draws and is at its end.
 
-        See `masses_beyond` and `walk_at_target`.
+        See `unseen_masses` and `walk_at_target`.
         """
         draws = self.recording.states if self.is_sampling and self.is_finished else None
         if draws is None or self.move.always_accepts:
@@ -274,7 +275,9 @@ class Stage:
         key, record = jax.random.fold_in(key, self.number), self.empty_record(keep)
         number = min(self.num_chains, MOST_ALONE)
         tails = walk_at_target(key, self.ladder, self.kernel, record, draws, number)
-        rays = masses_beyond(self.ladder, draws) if self.kind.moves_chains else None  # no time for a new program
+        if not self.kind.moves_chains:  # there is no time for new programs
+            return dataclasses.replace(self, tails=tails)
+        rays = unseen_masses(self.ladder, draws, climbs=self.move.needs_gradient)
         return dataclasses.replace(self, tails=tails, rays=rays)
 
     @property
@@ -297,7 +300,7 @@ class Stage:
         found = diagnose(self.complete_recording, self.warmup.annealed, log_z_base=log_z_base)
         if self.has_whole_tours:
             found = found.with_findings(without_none(open_tours(self.rest and self.rest.num_open, self.num_chains)))
-        found = found.with_findings(without_none(self._heavy_tails(std_error)))
+        found = found.with_findings(without_none(self._heavy_tails(std_error), self._narrow_peak(std_error)))
         return found if self.warmup.is_equilibrated else found.with_findings((unequilibrated(),))
 
     def _heavy_tails(self, std_error: float) -> Finding | None:
@@ -305,7 +308,14 @@ class Stage:
         draws, walk, heavy = self.recording.states, self.tails, None
         if walk is not None:
             heavy = heavy_target(walk.rises_apart) or beyond_the_run(walk.log_rises, draws, std_error)
-        return heavy if heavy or self.rays is None else beyond_all_draws(*self.rays, std_error)
+        if heavy or self.rays is None:
+            return heavy
+        return beyond_all_draws(self.rays.beyond, self.rays.chance_beyond, std_error)
+
+    def _narrow_peak(self, std_error: float) -> Finding | None:
+        if self.rays is None:
+            return None
+        return narrow_peak(self.rays.inside, self.rays.centers, self.rays.chance_inside, std_error)
 
 
 def blank_positions(path: AbstractPath) -> Position:

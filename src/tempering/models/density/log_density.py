@@ -99,8 +99,8 @@ class AbstractPosterior(AbstractUserDensity):
         "standardise the data, non-centre hierarchical parameters, reparametrise correlated ones, or tighten the priors"
     )
     missed_advice: ClassVar[str] = (
-        "run more chains, or temper the same target from a distribution that covers the witnesses: `tp.LogDensity` of "
-        "its log prior plus its log likelihood"
+        "run more chains, or temper the same target from a distribution that covers that part: `tp.LogDensity` of its "
+        "log prior plus its log likelihood"
     )
     divergent_advice: ClassVar[str] = (
         "non-centre hierarchical parameters (θ = μ + τ z), or tighten the priors. If that is not enough, take a "
