@@ -444,7 +444,7 @@ OTHER_NUMBERS = {  # of the same modules, on which no finding hangs
         "controlled._LEAST_VARIANCE",
     ),
     "pinned in tests/diagnosis/test_witnesses.py": ("witnesses.MAX_MISSED",),
-    "how much of a place is told": ("rays._MOST_TOLD",),
+    "how much of a place is told": ("rays._MOST_TOLD", "rays._TOLD_AS_0"),
     "memory": ("_pool._CHUNK_NUMBERS", "_pool._MAX_UNITS"),
     "what is asked for by default": ("stopping.TARGET_ERROR", "tracker.TRACKER_SWEEPS", "tracker._MIN_GROUPS"),
     "how long a tracker works, and on what": (

@@ -140,6 +140,12 @@ def test_states_of_few_values_have_no_rays(dtype):
     assert unseen(ladder_of(_log_mixture), draws_at(x.astype(dtype))) is None
 
 
+def test_counts_have_no_rays():
+    """Kills: whole numbers of many values for real ones, which have a gradient."""
+    counts = np.random.default_rng(0).integers(0, 10**6, (20, 20, 3))
+    assert unseen(ladder_of(_log_mixture), draws_at(counts)) is None
+
+
 def test_real_numbers_that_rarely_move_have_rays():
     """Chains whose moves are refused nine times in ten, and a coordinate that is always the same."""
     x = np.repeat(narrow_draws()[:, ::10], 10, axis=1)

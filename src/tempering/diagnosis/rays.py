@@ -10,6 +10,7 @@ from tempering.stats import mean_of_chains
 from tempering.verdicts import Finding, Verdict
 
 _MOST_TOLD = 4  # coordinates of a place, in a message
+_TOLD_AS_0 = 1e-3  # of the largest coordinate
 
 
 def beyond_all_draws(ratios: Float[np.ndarray, " ray"], by_chance: float, std_error: float) -> Finding | None:
@@ -58,7 +59,9 @@ def narrow_peak(
     best = int(np.argmax(missed))
     if not missed[best] > np.fmax(MAX_BIAS * std_error, by_chance):
         return None
-    told = [f"{number:.3g}" for number in centers[best, :_MOST_TOLD]] + ["…"] * (centers.shape[1] > _MOST_TOLD)
+    center = centers[best]
+    center = np.where(np.abs(center) < _TOLD_AS_0 * np.abs(center).max(), 0.0, center)
+    told = [f"{number:.3g}" for number in center[:_MOST_TOLD]] + ["…"] * (len(center) > _MOST_TOLD)
     return Finding(
         Verdict.MISSED,
         f"rays through draws find a narrow peak in which no draw is, about ({', '.join(told)}), with mass that adds "

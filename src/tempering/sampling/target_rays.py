@@ -79,7 +79,7 @@ def unseen_masses(ladder: Ladder, draws: WeightedDraws, *, climbs: bool) -> RayM
         The masses; None where there are no draws of the target, or states are not real numbers.
     """
     is_at_target = draws.rungs == ladder.path.num_rungs - 1
-    if not is_at_target.any():
+    if not is_at_target.any() or not all(np.issubdtype(leaf.dtype, np.floating) for leaf in jax.tree.leaves(draws.x)):
         return None
     target = _Target.of(ladder.path, jax.tree.map(lambda leaf: leaf[is_at_target], draws.x))
     x = target.x
