@@ -103,21 +103,35 @@ def test_a_peak_at_the_centre_is_seen_on_every_ray():
     np.testing.assert_allclose(found.inside[0], 1.0, rtol=0.05)
     np.testing.assert_array_equal(found.centers[0], 0.0)
     assert found.beyond.max() < 1e-3
-    without = unseen(ladder_of(_log_normal), draws_at(x))
-    assert without is not None
-    assert 0 < without.inside.mean() < without.chance_inside
+
+
+def test_a_normal_has_as_much_inside_as_its_chi_law_says():
+    """Within a box that reaches half as far as the nearest draw. Kills: one that reaches to the nearest draw."""
+    x = narrow_draws()
+    found = unseen(ladder_of(_log_normal), draws_at(x))
+    assert found is not None
+    rows = x.reshape(-1, 3)
+    far = (np.abs(rows) / np.abs(rows).max(axis=0)).max(axis=1)
+    picked = np.linspace(0, len(rows) - 1, 60).astype(int)
+    until = far.min() / 2 / far[picked] * np.linalg.norm(rows[picked], axis=1)
+    # Places are 0.6 apart in log s there, of which up to a half is on the wrong side: a factor of exp(0.9) in the mass.
+    ratios = found.inside[0] / stats.chi(3).cdf(until)
+    assert 0.4 < ratios.min() < ratios.max() < 2.5
+    assert found.inside[0].mean() < found.chance_inside
 
 
 @pytest.mark.parametrize(("apart", "climbs"), [(2, False), (10, True)])
 def test_a_peak_beside_the_centre_is_seen_from_its_own_place(apart, climbs):
     """So far that rays from the median pass by: near enough to be the highest, or so that the slope leads to it.
 
-    Kills: one centre, a second that is the lowest, a climb down, or in units other than those of its steps.
+    Coordinates have very different scales. Kills: one centre, a second that is the lowest, a climb down, or in units
+    other than those of its steps.
     """
-    place = apart * PEAK * np.array([1.0, -1.0, 1.0])
-    found = unseen(ladder_of(log_with_peak(place, 3)), draws_at(narrow_draws()), climbs=climbs)
+    place, scales = apart * PEAK * np.array([1.0, -1.0, 1.0]), np.array([1.0, 1e3, 1e-3], np.float32)
+    log_f, x = log_with_peak(place, 3), narrow_draws() * scales
+    found = unseen(ladder_of(lambda x: log_f(x / scales)), draws_at(x), climbs=climbs)
     assert found is not None
-    np.testing.assert_allclose(found.centers[1], place, atol=0.1 * PEAK if climbs else 2 * PEAK)
+    np.testing.assert_allclose(found.centers[1] / scales, place, atol=(1e-3 if climbs else 2) * PEAK)
     assert found.inside[1].mean() == pytest.approx(1.0, rel=0.1 if climbs else 0.5)
     assert found.evaluations.densities == 2 * 60 * 51
     assert (found.evaluations.gradients > 0) is climbs
