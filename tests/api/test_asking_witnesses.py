@@ -1,5 +1,6 @@
 """Witnesses of a run: a mode that it missed is named with its mass, and what matters to nobody raises no alarm."""
 
+import dataclasses
 import json
 
 import jax
@@ -48,6 +49,16 @@ def test_a_missed_mode_is_named_with_its_mass(missed):
     assert check.missing.low < SHARE < check.missing.high
     assert abs(missed.log_z - np.log(1 - SHARE)) < 0.1  # what it knows
     assert f"about {check.missing.share:.2g} of the mass is missing" in missed.diagnosis.findings[0].seen
+
+
+def test_what_witnesses_show_takes_the_place_of_what_rays_found(missed):
+    """A run without witnesses may be `MISSED` too, and its finding says less. Kills: the one that came first."""
+    peak = tp.diagnosis.Finding(Verdict.MISSED, "rays find a peak", "pass its place as a witness")
+    short = tp.diagnosis.Finding(Verdict.SHORT, "too short", "run longer")
+    before = dataclasses.replace(missed, diagnosis=dataclasses.replace(missed.diagnosis, findings=(peak, short)))
+    found = {finding.verdict: finding for finding in before.with_witnesses(missed.witnesses).diagnosis.findings}
+    assert set(found) == {Verdict.MISSED, Verdict.SHORT}
+    assert "of the mass is missing" in found[Verdict.MISSED].seen
 
 
 def test_a_saved_check_is_the_same_again(missed, directory):

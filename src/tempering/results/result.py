@@ -181,11 +181,14 @@ class Result:
         """The same result with further reasons for doubt, and the model's own advice about them.
 
         Args:
-            found: What was seen after the run.
+            found: What was seen after the run. It says more than findings of the run with the same verdict.
         """
         if self.model is not None:
             found = tuple(finding.with_cure(self.model.advice(finding.verdict)) for finding in found)
-        return dataclasses.replace(self, diagnosis=self.diagnosis.with_findings(found))
+        later = {finding.verdict for finding in found}
+        earlier = tuple(finding for finding in self.diagnosis.findings if finding.verdict not in later)
+        diagnosis = dataclasses.replace(self.diagnosis, findings=earlier)
+        return dataclasses.replace(self, diagnosis=diagnosis.with_findings(found))
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as JSON values; numbers that do not exist are None."""
